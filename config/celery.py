@@ -1,0 +1,38 @@
+"""The Celery application of the workers: queues ``validate`` and ``control``, and one beat."""
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+import django
+
+django.setup()
+
+from django.conf import settings
+
+app = Celery("lorekeeper", broker=settings.BROKER_URL)
+app.conf.update(
+    accept_content=["json"],
+    task_serializer="json",
+    task_ignore_result=True,
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    task_time_limit=1800,
+    task_soft_time_limit=1740,
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    worker_cancel_long_running_tasks_on_connection_loss=True,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options={"visibility_timeout": 3600, "socket_keepalive": True, "health_check_interval": 10},
+    imports=["workers.tasks"],
+    beat_schedule={
+        "sweep": {
+            "task": "workers.tasks.sweep",
+            "schedule": settings.SWEEP_S,
+            "options": {"queue": "control", "expires": max(settings.SWEEP_S * 5, 10)},
+        },
+    },
+)

@@ -1,0 +1,88 @@
+"""The one mapping from errors to HTTP: problem+json (RFC 9457) for everything the API refuses."""
+
+import logging
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import Http404
+from django.utils.translation import gettext as _
+from rest_framework import exceptions as drf
+from rest_framework.response import Response
+
+from cachecontrol import errors as cachecontrol
+from registry import errors as registry
+from registry.naming import NamingError
+from registry.stores import errors as stores
+from releases import errors as releases
+
+logger = logging.getLogger(__name__)
+
+# The most specific class wins, so order does not matter.
+STATUS: Final[dict[type[Exception], int]] = {
+    NamingError: 400,
+    stores.StoreError: 503,
+    stores.StoreDigestMismatch: 400,
+    stores.StoreSizeMismatch: 400,
+    stores.ObjectMissing: 404,
+    stores.TicketError: 403,
+    registry.InvalidInput: 400,
+    registry.NotAuthenticated: 401,
+    registry.PermissionDenied: 403,
+    registry.NotFound: 404,
+    registry.Conflict: 409,
+    registry.StaleState: 409,
+    registry.IllegalTransition: 409,
+    registry.PayloadTooLarge: 413,
+    releases.TargetNotServable: 409,
+    releases.RevisionChanged: 409,
+    releases.NothingToRollBackTo: 409,
+    cachecontrol.NodeRefused: 409,
+    cachecontrol.NoCapacity: 409,
+    registry.LorekeeperError: 400,
+}
+
+
+def status_of(error: Exception) -> int | None:
+    """HTTP status of an error of ours, or None for a foreign one."""
+    return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), None)
+
+
+def problem_handler(error: Exception, _context: dict[str, Any]) -> Response | None:
+    """DRF's exception handler. Foreign exceptions return None, so that Django answers 500 and logs them."""
+    status = status_of(error)
+    if status is not None:
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            logger.warning("%s: %s", type(error).__name__, error)
+        return _problem(status, str(error), code=getattr(error, "code", "error"), field=getattr(error, "field", None))
+    if isinstance(error, drf.ValidationError):
+        field, message = _first_failure(error.detail)
+        return _problem(400, message, code="invalid_input", field=field or None)
+    if isinstance(error, drf.APIException):
+        return _problem(error.status_code, str(error.detail), code=str(error.get_codes()))
+    if isinstance(error, Http404):
+        return _problem(404, _("There is nothing at this address."), code="not_found")
+    if isinstance(error, RequestDataTooBig):
+        return _problem(413, _("The request body is too large."), code="payload_too_large")
+    return None
+
+
+def _first_failure(detail: Any, path: str = "") -> tuple[str, str]:  # noqa: ANN401  DRF nests lists and dicts freely
+    if isinstance(detail, dict):
+        key, value = next(iter(detail.items()))
+        name = "" if key == "non_field_errors" else str(key)
+        return _first_failure(value, f"{path}.{name}".strip("."))
+    if isinstance(detail, list):
+        index, value = next((i, item) for i, item in enumerate(detail) if item)
+        return _first_failure(value, f"{path}[{index}]" if isinstance(value, dict) else path)
+    return path, str(detail)
+
+
+def _problem(status: int, detail: str, *, code: str, field: str | None = None) -> Response:
+    body = {"type": "about:blank", "title": code.replace("_", " "), "status": status, "detail": detail, "code": code}
+    if field:
+        body["field"] = field
+    response = Response(body, status=status, content_type="application/problem+json")
+    if status == HTTPStatus.UNAUTHORIZED:
+        response["WWW-Authenticate"] = 'Bearer realm="lorekeeper"'
+    return response

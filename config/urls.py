@@ -1,0 +1,11 @@
+from django.urls import include, path
+
+from config.health import alive, ready
+
+urlpatterns = [
+    path("healthz", alive),
+    path("readyz", ready),
+    path("", include("registry.urls")),
+    path("api/v1/", include("releases.urls")),
+    path("api/v1/", include("cachecontrol.urls")),
+]

@@ -1,0 +1,47 @@
+"""Reading request bodies: always a JSON object, always within the declared shape."""
+
+import json
+from typing import Any
+
+from django.utils.translation import gettext as _
+from rest_framework.request import Request
+from rest_framework.serializers import Serializer
+
+from registry.errors import InvalidInput
+
+_MAX_DEPTH = 32
+
+
+def read_input(request: Request, shape: type[Serializer[Any]]) -> dict[str, Any]:
+    """The validated body of ``request``. Raises DRF's ``ValidationError`` naming the field."""
+    return check_input(request.data, shape)
+
+
+def check_input(data: Any, shape: type[Serializer[Any]]) -> dict[str, Any]:  # noqa: ANN401  any JSON value
+    """``data`` as ``shape`` says. Raises DRF's ``ValidationError``, or ``InvalidInput`` for NUL characters."""
+    if _has_nul(data):
+        raise InvalidInput(_("The body holds a NUL character or is nested too deep."))
+    form = shape(data=data)
+    form.is_valid(raise_exception=True)
+    return dict(form.validated_data)
+
+
+def read_manifest(text: str) -> Any:  # noqa: ANN401  any JSON value
+    """The ``manifest`` part of a multipart push. Raises ``InvalidInput`` when it is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput(_("The part “manifest” is not JSON."), field="manifest") from None
+
+
+def _has_nul(value: Any, depth: int = 0) -> bool:  # noqa: ANN401  any JSON value
+    """Whether Postgres could not keep ``value``: NUL in a string, a lone surrogate, or nesting without end."""
+    if depth > _MAX_DEPTH:
+        return True
+    if isinstance(value, str):
+        return "\x00" in value or any("\ud800" <= char <= "\udfff" for char in value)
+    if isinstance(value, dict):
+        return any(_has_nul(key, depth + 1) or _has_nul(item, depth + 1) for key, item in value.items())
+    if isinstance(value, list):
+        return any(_has_nul(item, depth + 1) for item in value)
+    return False

@@ -1,0 +1,100 @@
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from registry.actors import Actor
+from registry.api.authentication import actor_of
+from registry.api.bodies import read_input
+from registry.api.documents import member_document, tenant_document, token_document
+from registry.api.inputs import MemberInput, TenantInput, TokenInput
+from registry.models import ApiToken, Tenant
+from registry.permissions import Action
+from registry.selectors import get_tenant, list_members, list_tenants
+from registry.services.tenants import add_member, create_tenant, remove_member
+from registry.services.tokens import create_tenant_token, revoke_token
+from registry.states import Role, Scope, TokenKind
+
+
+class WhoAmIView(APIView):
+    def get(self, request: Request) -> Response:
+        return Response(_who(actor_of(request)))
+
+
+class TenantsView(APIView):
+    def get(self, request: Request) -> Response:
+        return Response({"results": [tenant_document(tenant) for tenant in list_tenants(actor=actor_of(request))]})
+
+    def post(self, request: Request) -> Response:
+        created = create_tenant(actor=actor_of(request), **read_input(request, TenantInput))
+        return Response(tenant_document(created), status=201)
+
+
+class MembersView(APIView):
+    def get(self, request: Request, tenant: str) -> Response:
+        members = list_members(actor=actor_of(request), tenant=tenant)
+        return Response({"results": [member_document(member) for member in members]})
+
+    def post(self, request: Request, tenant: str) -> Response:
+        actor = actor_of(request)
+        body = read_input(request, MemberInput)
+        membership = add_member(
+            actor=actor, tenant=_managed(actor, tenant), email=body["email"], role=Role(body["role"]), name=body["name"]
+        )
+        return Response(member_document(membership), status=201)
+
+
+class MemberRoleView(APIView):
+    def delete(self, request: Request, tenant: str, email: str, role: str) -> Response:
+        actor = actor_of(request)
+        remove_member(actor=actor, tenant=_managed(actor, tenant), email=email, role=Role(role))
+        return Response(status=204)
+
+
+class TokensView(APIView):
+    def get(self, request: Request, tenant: str) -> Response:
+        owner = _managed(actor_of(request), tenant)
+        tokens = ApiToken.objects.select_related("person").filter(tenant=owner).order_by("created_at")
+        return Response({"results": [token_document(token) for token in tokens]})
+
+    def post(self, request: Request, tenant: str) -> Response:
+        actor = actor_of(request)
+        body = read_input(request, TokenInput)
+        days = body["expires_in_days"]
+        made = create_tenant_token(
+            actor=actor,
+            tenant=_managed(actor, tenant),
+            name=body["name"],
+            kind=TokenKind(body["kind"]),
+            scopes=[Scope(scope) for scope in body["scopes"]],
+            person_email=body["person_email"],
+            expires_at=None if days is None else timezone.now() + timedelta(days=days),
+        )
+        return Response(token_document(made.token, made.text), status=201)
+
+
+class TokenView(APIView):
+    def delete(self, request: Request, tenant: str, prefix: str) -> Response:
+        actor = actor_of(request)
+        revoke_token(actor=actor, tenant=_managed(actor, tenant), prefix=prefix)
+        return Response(status=204)
+
+
+def _managed(actor: Actor, tenant: str) -> Tenant:
+    return get_tenant(actor=actor, name=tenant, action=Action.MANAGE_TENANT)
+
+
+def _who(actor: Actor) -> dict[str, Any]:
+    names = dict(Tenant.objects.filter(pk__in=list(actor.roles)).values_list("pk", "name"))
+    own = Tenant.objects.filter(pk=actor.tenant_id).values_list("name", flat=True).first() if actor.tenant_id else None
+    return {
+        "person": {"email": actor.id, "name": actor.name} if actor.kind == "person" else None,
+        "kind": actor.kind,
+        "tenant": own,
+        "scopes": sorted(actor.scopes),
+        "roles": {names[pk]: sorted(roles) for pk, roles in actor.roles.items() if pk in names},
+        "is_platform_admin": actor.is_platform_admin,
+    }

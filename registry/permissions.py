@@ -1,0 +1,108 @@
+"""Which role and which scope allow which action. Every service asks here; nothing else decides."""
+
+from enum import StrEnum
+from typing import Final
+
+from django.utils.translation import gettext as _
+
+from registry.actors import Actor
+from registry.errors import NotFound, PermissionDenied
+from registry.states import Role, Scope
+
+
+class Action(StrEnum):
+    """Everything a caller can ask for."""
+
+    VIEW_TENANT = "view_tenant"
+    UPLOAD_VERSION = "upload_version"
+    CREATE_ADAPTER = "create_adapter"
+    APPROVE_VERSION = "approve_version"
+    WITHDRAW_VERSION = "withdraw_version"
+    MOVE_ALIAS = "move_alias"
+    ROLL_BACK_ALIAS = "roll_back_alias"
+    OPERATE_VERSION = "operate_version"
+    READ_AUDIT = "read_audit"
+    MANAGE_TENANT = "manage_tenant"
+    VIEW_PLATFORM = "view_platform"
+    MANAGE_PLATFORM = "manage_platform"
+    DEMAND_VERSION = "demand_version"
+    REPORT_NODE = "report_node"
+
+
+_READERS: Final = frozenset(Role)
+
+ROLES_FOR: Final[dict[Action, frozenset[Role]]] = {
+    Action.VIEW_TENANT: _READERS,
+    Action.CREATE_ADAPTER: frozenset({Role.UPLOADER}),
+    Action.UPLOAD_VERSION: frozenset({Role.UPLOADER}),
+    Action.APPROVE_VERSION: frozenset({Role.REVIEWER}),
+    Action.WITHDRAW_VERSION: frozenset({Role.REVIEWER, Role.RELEASE_MANAGER}),
+    Action.MOVE_ALIAS: frozenset({Role.RELEASE_MANAGER}),
+    Action.ROLL_BACK_ALIAS: frozenset({Role.RELEASE_MANAGER, Role.OPERATOR}),
+    Action.OPERATE_VERSION: frozenset({Role.OPERATOR}),
+    Action.READ_AUDIT: frozenset({Role.AUDITOR}),
+    Action.MANAGE_TENANT: frozenset(),
+}
+
+SCOPE_FOR: Final[dict[Action, Scope]] = {
+    Action.VIEW_TENANT: Scope.READ,
+    Action.CREATE_ADAPTER: Scope.UPLOAD,
+    Action.UPLOAD_VERSION: Scope.UPLOAD,
+    Action.APPROVE_VERSION: Scope.APPROVE,
+    Action.WITHDRAW_VERSION: Scope.RELEASE,
+    Action.MOVE_ALIAS: Scope.RELEASE,
+    Action.ROLL_BACK_ALIAS: Scope.RELEASE,
+    Action.OPERATE_VERSION: Scope.OPERATE,
+    Action.READ_AUDIT: Scope.AUDIT,
+    Action.MANAGE_TENANT: Scope.ADMIN,
+    Action.VIEW_PLATFORM: Scope.READ,
+    Action.MANAGE_PLATFORM: Scope.ADMIN,
+    Action.DEMAND_VERSION: Scope.DEMAND,
+    Action.REPORT_NODE: Scope.NODE,
+}
+
+# Approving, uploading and moving aliases are acts of a tenant's own people: being platform admin is not enough.
+ADMIN_MAY: Final = frozenset({Action.VIEW_TENANT, Action.READ_AUDIT, Action.MANAGE_TENANT, Action.WITHDRAW_VERSION})
+
+
+def allows_in_tenant(actor: Actor, action: Action, tenant_id: int) -> bool:
+    """Whether ``actor`` may do ``action`` in the tenant with that primary key."""
+    if actor.kind == "system":
+        return True
+    if SCOPE_FOR[action] not in actor.scopes:
+        return False
+    if actor.is_platform_admin and action in ADMIN_MAY:
+        return True
+    return bool(actor.roles.get(tenant_id, frozenset()) & ROLES_FOR[action])
+
+
+def can_see_tenant(actor: Actor, tenant_id: int) -> bool:
+    """Whether the tenant's existence may be told to ``actor``."""
+    return actor.kind == "system" or actor.is_platform_admin or bool(actor.roles.get(tenant_id))
+
+
+def require_in_tenant(actor: Actor, action: Action, tenant_id: int) -> None:
+    """Raise unless allowed: ``NotFound`` for outsiders (a tenant's existence is its own), else ``PermissionDenied``."""
+    if allows_in_tenant(actor, action, tenant_id):
+        return
+    if not can_see_tenant(actor, tenant_id):
+        raise NotFound(_("There is no such tenant, or you are not a member of it."), field="tenant")
+    raise PermissionDenied(_missing(actor, action))
+
+
+def require_on_platform(actor: Actor, action: Action) -> None:
+    """Raise ``PermissionDenied`` unless ``actor`` may do a platform-wide ``action``."""
+    if actor.kind == "system":
+        return
+    if SCOPE_FOR[action] not in actor.scopes:
+        raise PermissionDenied(_missing(actor, action))
+    if action is Action.MANAGE_PLATFORM and not actor.is_platform_admin:
+        raise PermissionDenied(_("Only a platform admin may do this."))
+
+
+def _missing(actor: Actor, action: Action) -> str:
+    scope = SCOPE_FOR[action]
+    if scope not in actor.scopes:
+        return _("Your token lacks the scope “%(scope)s”. Make a token that has it.") % {"scope": scope.value}
+    roles = ", ".join(sorted(role.value for role in ROLES_FOR.get(action, ()))) or _("platform admin")
+    return _("Your role does not allow this. It takes: %(roles)s.") % {"roles": roles}

@@ -1,0 +1,55 @@
+"""The first account and the tokens of the parts, for a platform that has none yet."""
+
+import json
+import os
+from pathlib import Path
+
+from django.db import transaction
+
+from registry.actors import system_actor
+from registry.models import ApiToken
+from registry.services.stores import artifact_store
+from registry.services.tenants import ensure_person
+from registry.services.tokens import create_platform_token, digest_of
+from registry.states import Scope, TokenKind
+
+_ADMIN_SCOPES = (Scope.READ, Scope.ADMIN, Scope.AUDIT, Scope.RELEASE)
+
+
+def bootstrap_platform(*, admin_email: str, data_file: Path) -> None:
+    """Make the store ready, the admin, the admin's token and a gateway token; the tokens go to ``data_file`` (0600).
+
+    Tokens that the file holds and the database knows are kept.
+    """
+    artifact_store().ensure_ready()
+    known = json.loads(data_file.read_text()) if data_file.exists() else {}
+    with transaction.atomic():
+        admin = ensure_person(email=admin_email)
+        admin.is_platform_admin = True
+        admin.save(update_fields=["is_platform_admin"])
+        actor = system_actor("bootstrap")
+        if not is_valid_token(known.get("admin_token", "")):
+            known["admin_token"] = create_platform_token(
+                actor=actor, name="bootstrap admin", kind=TokenKind.PERSON, scopes=_ADMIN_SCOPES, person=admin
+            ).text
+        if not is_valid_token(known.get("gateway_token", "")):
+            known["gateway_token"] = create_platform_token(
+                actor=actor, name="gateway", kind=TokenKind.GATEWAY, scopes=[Scope.DEMAND]
+            ).text
+        write_secret_file(data_file, json.dumps(known, indent=2) + "\n")
+
+
+def is_valid_token(text: str) -> bool:
+    """Whether the database knows this token and it is not revoked."""
+    return bool(text) and ApiToken.objects.filter(digest=digest_of(text), revoked_at__isnull=True).exists()
+
+
+def write_secret_file(path: Path, text: str) -> None:
+    """Write whole or not at all, readable by the owner alone."""
+    temporary = path.with_name(f".{path.name}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
