@@ -18,6 +18,7 @@ def register_base_revision(
 
     Raises:
         Conflict: the label stands for other content; versions were checked against what it meant.
+
     """
     require_on_platform(actor, Action.MANAGE_PLATFORM)
     model, _made = BaseModel.objects.get_or_create(name=check_name(name, field="name"))
