@@ -1,0 +1,1 @@
+"""The `lorekeeper` command line over `client.sdk`. Entry point: `client.cli.main:main`."""

@@ -1,0 +1,1 @@
+"""One module per family of commands; `client.cli.main` puts them together."""

@@ -1,0 +1,96 @@
+"""`chat`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from client.chat import ChatAnswer, ChatRequest, GatewayClient
+from client.cli.app import JsonCommand
+from client.cli.output import printable
+from client.cli.params import alias_argument
+from client.cli.session import Session, pass_session
+from client.i18n import _
+
+if TYPE_CHECKING:
+    from client.refs import PairRef
+
+GATEWAY_VARIABLE = "LOREKEEPER_GATEWAY_URL"
+KEY_VARIABLE = "LOREKEEPER_API_KEY"
+
+
+@click.command(cls=JsonCommand, help=_("Ask an alias a question through the gateway."))
+@alias_argument
+@click.argument("message")
+@click.option("--gateway-url", help=_("The gateway's address; default: variable {name}.").format(name=GATEWAY_VARIABLE))
+@click.option("--system", help=_("A system message before the question."))
+@click.option("--max-tokens", type=click.IntRange(1), help=_("The longest answer."))
+@click.option("--temperature", type=click.FloatRange(0, 2), help=_("0 for the same answer each time."))
+@click.option("--stream", is_flag=True, help=_("Print the answer as it comes."))
+@pass_session
+def chat(
+    session: Session,
+    alias: PairRef,
+    message: str,
+    *,
+    gateway_url: str | None,
+    system: str | None,
+    max_tokens: int | None,
+    temperature: float | None,
+    stream: bool,
+) -> None:
+    """Print the answer, then which version gave it and how fast."""
+    messages = [{"role": "system", "content": system}] if system else []
+    messages.append({"role": "user", "content": message})
+    request = ChatRequest(alias.name, messages, max_tokens=max_tokens, temperature=temperature)
+    gateway = _gateway(session, gateway_url)
+    if stream:
+        answer = gateway.stream(request, _silent if session.json_mode else _print_piece)
+        if not session.json_mode:
+            click.echo()
+    else:
+        answer = gateway.ask(request)
+        session.out.line(answer.content)
+    session.out.document({"alias": str(alias), "content": answer.content, **_measured(answer)})
+    session.out.note(_summary(answer))
+
+
+def _gateway(session: Session, url: str | None) -> GatewayClient:
+    address = url or session.environ.get(GATEWAY_VARIABLE, "")
+    key = session.environ.get(KEY_VARIABLE, "").strip()
+    if not address:
+        raise click.UsageError(
+            _("No gateway is known; give --gateway-url or set {name}.").format(name=GATEWAY_VARIABLE)
+        )
+    if not key:
+        raise click.UsageError(_("No API key is known; set {name}.").format(name=KEY_VARIABLE))
+    gateway = GatewayClient(address, key, transport=session.transport)
+    click.get_current_context().call_on_close(gateway.close)
+    return gateway
+
+
+def _print_piece(text: str) -> None:
+    click.echo(printable(text), nl=False)
+
+
+def _silent(_text: str) -> None:
+    """Print nothing: the JSON document comes at the end."""
+
+
+def _measured(answer: ChatAnswer) -> dict[str, object]:
+    return {
+        "version": answer.version,
+        "ttft_ms": answer.ttft_ms,
+        "total_ms": answer.total_ms,
+        "usage": answer.usage,
+        "headers": answer.headers,
+    }
+
+
+def _summary(answer: ChatAnswer) -> str:
+    version = answer.version or _("unknown version")
+    if answer.ttft_ms is None:
+        return _("[{version}, {total:.0f} ms]").format(version=version, total=answer.total_ms)
+    text = _("[{version}, first token after {ttft:.0f} ms, {total:.0f} ms in all]")
+    return text.format(version=version, ttft=answer.ttft_ms, total=answer.total_ms)

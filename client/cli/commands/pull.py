@@ -1,0 +1,67 @@
+"""`pull` and `verify`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from client.cli.app import JsonCommand
+from client.cli.params import FILE, FOLDER, NEW_PATH, VersionParam, version_argument
+from client.cli.progress import transfer_progress
+from client.cli.session import Session, pass_session
+from client.cli.signing import Verified, verify_pulled
+from client.i18n import _
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from client.models import Signature
+    from client.refs import VersionRef
+
+
+@click.command(cls=JsonCommand, help=_("Pull a signed version into a new folder, checking every digest."))
+@version_argument
+@click.argument("folder", type=NEW_PATH)
+@click.option("--key", type=FILE, help=_("Public keys (PEM) to check the signature with before the folder appears."))
+@pass_session
+def pull(session: Session, ref: VersionRef, folder: Path, key: Path | None) -> None:
+    """Pull all of it or nothing."""
+    check = partial(_check, key, ref) if key else None
+    with transfer_progress(quiet=session.json_mode) as progress:
+        result = session.client.puller(progress).pull(ref, folder, check=check)
+    session.out.document(
+        {**_pulled(result.folder, ref), "moved_bytes": result.moved_bytes, "verified": key is not None}
+    )
+    session.out.line(_("{ref} lies in {folder}.").format(ref=ref, folder=folder))
+    if key is None:
+        session.out.note(_("Check its signature with `lorekeeper verify {folder} --key PUB`.").format(folder=folder))
+
+
+@click.command(cls=JsonCommand, help=_("Check a pulled folder against its signature, offline."))
+@click.argument("folder", type=FOLDER)
+@click.option("--key", required=True, type=FILE, help=_("Public keys (PEM) to trust."))
+@click.option("--expect", type=VersionParam(), metavar=VersionParam.name, help=_("The version it has to be."))
+@pass_session
+def verify(session: Session, folder: Path, key: Path, expect: VersionRef | None) -> None:
+    """Print what the signatures say the folder holds."""
+    verified = verify_pulled(folder, key, expected=expect)
+    session.out.document({"folder": folder, "verified": True, "claims": verified})
+    session.out.line(_("{folder} is {ref}, complete and signed.").format(folder=folder, ref=verified.ref))
+    session.out.fields(
+        [
+            (_("base model"), f"{verified.base_model} {verified.base_revision}"),
+            (_("rank"), verified.rank),
+            (_("digest"), verified.root_digest),
+            (_("approvals"), len(verified.approvals)),
+        ]
+    )
+
+
+def _pulled(folder: Path, ref: VersionRef) -> dict[str, object]:
+    return {"version": str(ref), "folder": folder}
+
+
+def _check(key: Path, ref: VersionRef, folder: Path, _signature: Signature) -> Verified:
+    return verify_pulled(folder, key, expected=ref)

@@ -1,0 +1,1 @@
+"""The REST API by subject: each class holds the calls of one part of it."""

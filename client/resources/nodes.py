@@ -1,0 +1,117 @@
+"""Serving nodes and what sits on them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from client.decoding import decode, decode_list
+from client.errors import WaitTimedOut
+from client.i18n import _
+from client.models import Node, Residency
+from client.transport import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from client.refs import VersionRef
+    from client.transport import Transport
+
+_POLL_S = 0.2
+WARM_ENDS = frozenset({"loaded", "failed"})
+EVICT_ENDS = frozenset({"absent"})
+
+
+class Nodes:
+    """Calls below `/nodes`."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Use the given connection."""
+        self._transport = transport
+
+    def register(
+        self,
+        name: str,
+        *,
+        engine_url: str,
+        base_model: str,
+        base_revision: str,
+        gpu_slots: int,
+        cpu_slots: int,
+        max_rank: int,
+        disk_bytes: int,
+        engine_kind: str = "vllm",
+    ) -> Node:
+        """Register a node; its token is in the answer this once."""
+        body = {
+            "name": name,
+            "engine_kind": engine_kind,
+            "engine_url": engine_url,
+            "base_model": base_model,
+            "base_revision": base_revision,
+            "gpu_slots": gpu_slots,
+            "cpu_slots": cpu_slots,
+            "max_rank": max_rank,
+            "disk_bytes": disk_bytes,
+        }
+        return decode(Node, self._transport.call("POST", path_of("nodes"), body=body))
+
+    def all(self) -> tuple[Node, ...]:
+        """Return all nodes this token may see."""
+        return decode_list(Node, self._transport.call("GET", path_of("nodes")))
+
+    def get(self, name: str) -> Node:
+        """Return one node with its residencies."""
+        return decode(Node, self._transport.call("GET", path_of("nodes", name)))
+
+    def rotate_token(self, name: str) -> Node:
+        """Give the node a new token; the old one stops working."""
+        return decode(Node, self._transport.call("POST", path_of("nodes", name, "rotate-token")))
+
+    def warm(self, name: str, ref: VersionRef) -> Residency:
+        """Ask for the version to be loaded on the node's GPU."""
+        return self._move(name, "warm", ref)
+
+    def evict(self, name: str, ref: VersionRef) -> Residency:
+        """Ask for the version to leave the node."""
+        return self._move(name, "evict", ref)
+
+    def _move(self, name: str, verb: str, ref: VersionRef) -> Residency:
+        body = {"tenant": ref.tenant, "adapter": ref.adapter, "version": ref.version}
+        return decode(Residency, self._transport.call("POST", path_of("nodes", name, verb), body=body))
+
+    def wait(
+        self,
+        name: str,
+        ref: VersionRef,
+        *,
+        ends: frozenset[str],
+        generation: int,
+        timeout_s: float = 120.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Residency | None:
+        """Poll until the residency of `generation` or later is observed in one of `ends`; null when it is gone.
+
+        Raises:
+            WaitTimedOut: it isn't there after `timeout_s` seconds.
+
+        """
+        deadline = clock() + timeout_s
+        while True:
+            found = next((r for r in self.get(name).residencies if r.ref == str(ref)), None)
+            if found is None and "absent" in ends:
+                return None
+            if found is not None and found.generation >= generation and _has_ended(found, ends):
+                return found
+            if clock() + _POLL_S > deadline:
+                state = found.observed if found else "absent"
+                message = _("{ref} is still {state} on {node} after {seconds:g} s; see `lorekeeper nodes {node}`.")
+                raise WaitTimedOut(message.format(ref=ref, state=state, node=name, seconds=timeout_s))
+            sleep(_POLL_S)
+
+
+def _has_ended(residency: Residency, ends: frozenset[str]) -> bool:
+    """Say whether an end was reached; a failure without a message is the one before, which is being tried anew."""
+    stale_failure = residency.observed == "failed" and not residency.message
+    return residency.observed in ends and not stale_failure

@@ -1,0 +1,141 @@
+"""Versions: creation, life, review and what belongs to them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from client.decoding import decode, decode_list
+from client.errors import UnexpectedAnswer, WaitTimedOut
+from client.i18n import _
+from client.models import Signature, Upload, ValidationReport, Version, VersionFile, VersionUpload
+from client.transport import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from client.refs import PairRef, VersionRef
+    from client.transport import Transport
+
+_FIRST_POLL_S = 0.25
+_LONGEST_POLL_S = 3.0
+
+
+def _versions(ref: PairRef) -> str:
+    return path_of("tenants", ref.tenant, "adapters", ref.name, "versions")
+
+
+def _version(ref: VersionRef, *segments: str) -> str:
+    return path_of("tenants", ref.tenant, "adapters", ref.adapter, "versions", ref.version, *segments)
+
+
+class Versions:
+    """Calls below `/tenants/{tenant}/adapters/{adapter}/versions`."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Use the given connection."""
+        self._transport = transport
+
+    def create(
+        self,
+        adapter: PairRef,
+        *,
+        base_revision: str,
+        files: Iterable[VersionFile],
+        name: str | None = None,
+        lineage: dict[str, object] | None = None,
+    ) -> VersionUpload:
+        """Create a version, or resume the identical one that is still uploading.
+
+        Raises:
+            VersionExists: the name is taken by a version with other files.
+
+        """
+        listed = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in files]
+        body: dict[str, object] = {"base_revision": base_revision, "files": listed}
+        if name:
+            body["name"] = name
+        if lineage:
+            body["lineage"] = lineage
+        # Without a name the server would give each try a new one.
+        answer = self._transport.call("POST", _versions(adapter), body=body, idempotent=name is not None)
+        uploads = answer.get("uploads") if isinstance(answer, dict) else None
+        return VersionUpload(version=decode(Version, answer), uploads=decode_list(Upload, uploads))
+
+    def all(self, adapter: PairRef) -> tuple[Version, ...]:
+        """Return the adapter's versions."""
+        return decode_list(Version, self._transport.call("GET", _versions(adapter)))
+
+    def get(self, ref: VersionRef) -> Version:
+        """Return one version."""
+        return decode(Version, self._transport.call("GET", _version(ref)))
+
+    def finalize(self, ref: VersionRef) -> Version:
+        """Say that all files are stored; validation starts.
+
+        Raises:
+            UploadIncomplete: a file isn't stored; `field` is its path.
+
+        """
+        return decode(Version, self._transport.call("POST", _version(ref, "finalize"), idempotent=True))
+
+    def wait(
+        self,
+        ref: VersionRef,
+        *,
+        timeout_s: float = 600.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Version:
+        """Poll until validation is over and return the version (a candidate, or rejected).
+
+        Raises:
+            WaitTimedOut: it is still validating after `timeout_s` seconds.
+
+        """
+        deadline = clock() + timeout_s
+        pause = _FIRST_POLL_S
+        while not (version := self.get(ref)).settled:
+            if clock() + pause > deadline:
+                message = _("{ref} is still {state} after {seconds:g} s; look again with `lorekeeper show {ref}`.")
+                raise WaitTimedOut(message.format(ref=ref, state=version.state, seconds=timeout_s))
+            sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_POLL_S)
+        return version
+
+    def report(self, ref: VersionRef) -> ValidationReport:
+        """Return the validation report."""
+        return decode(ValidationReport, self._transport.call("GET", _version(ref, "report")))
+
+    def signature(self, ref: VersionRef) -> Signature:
+        """Return the signature bundle and the attestation."""
+        return decode(Signature, self._transport.call("GET", _version(ref, "signature")))
+
+    def file_url(self, ref: VersionRef, path: str) -> str:
+        """Return a short-lived URL to read one file from the store."""
+        return self._transport.location(f"{_version(ref, 'files')}/{quote(path, safe='/')}")
+
+    def approve(self, ref: VersionRef, *, digest: str, comment: str = "") -> Version:
+        """Approve exactly the content with this root digest (never one's own upload)."""
+        return self._act(ref, "approve", {"digest": digest, **({"comment": comment} if comment else {})})
+
+    def decline(self, ref: VersionRef, *, reason: str) -> Version:
+        """Decline a candidate."""
+        return self._act(ref, "decline", {"reason": reason})
+
+    def yank(self, ref: VersionRef, *, reason: str) -> Version:
+        """Take a version out of new releases; where it serves it goes on serving."""
+        return self._act(ref, "yank", {"reason": reason})
+
+    def revoke(self, ref: VersionRef, *, reason: str) -> Version:
+        """Stop serving a version now, everywhere, for good."""
+        return self._act(ref, "revoke", {"reason": reason})
+
+    def _act(self, ref: VersionRef, verb: str, body: dict[str, object]) -> Version:
+        version = decode(Version, self._transport.call("POST", _version(ref, verb), body=body))
+        if (version.tenant, version.adapter, version.name) != (ref.tenant, ref.adapter, ref.version):
+            raise UnexpectedAnswer(
+                _("The server answered about {other} instead of {ref}.").format(other=version.ref, ref=ref)
+            )
+        return version
