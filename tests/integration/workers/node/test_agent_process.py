@@ -1,0 +1,195 @@
+"""The agent as a process, with a real broker, and killed at the worst moments."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from celery import Celery
+
+from deploy.embedded.ports import free_port
+from deploy.embedded.valkey import ValkeyServer
+from registry.signing.local_key import LocalKeySigner
+from tests.fakes.engine_vllm import FakeEngineServer
+from tests.integration.workers.node.stage import AgentProcess, LocalWeb, wait_until
+from tests.unit.workers.node.kit import BASE, Release, make_release
+
+
+class Stage:
+    """A node with its own name and queue: engine, web, broker and disk stay while agents come and go."""
+
+    def __init__(self, folder: Path, fake: FakeEngineServer, web: LocalWeb, broker: str, key: LocalKeySigner) -> None:
+        self.node = f"edge-{uuid.uuid4().hex[:8]}"
+        self.cache = folder / "cache"
+        self.fake, self.web, self.key = fake, web, key
+        self._log = folder / "agent.log"
+        keys = folder / "keys.pem"
+        keys.write_text(key.public_pem())
+        self.env = {
+            "LOREKEEPER_NODE_NAME": self.node,
+            "LOREKEEPER_WEB_URL": web.url,
+            "LOREKEEPER_NODE_TOKEN": "lk_token",
+            "LOREKEEPER_BROKER_URL": broker,
+            "LOREKEEPER_NODE_CACHE": str(self.cache),
+            "LOREKEEPER_NODE_ENGINE_URL": fake.url,
+            "LOREKEEPER_NODE_BASE_MODEL": BASE,
+            "LOREKEEPER_TRUSTED_KEYS": str(keys),
+            "LOREKEEPER_NODE_HEARTBEAT": "0.1",
+            "LOREKEEPER_EVICT_GRACE": "0.2",
+        }
+        self._sender = Celery("sender", broker=broker, set_as_current=False)
+        self._exit = ExitStack()
+
+    def use_broker(self, url: str) -> None:
+        self.env["LOREKEEPER_BROKER_URL"] = url
+        self._sender.close()
+        self._sender = Celery("sender", broker=url, set_as_current=False)
+
+    def agent(self) -> AgentProcess:
+        agent = AgentProcess(self.env, self._log)
+        self._exit.callback(self._end, agent)
+        return agent
+
+    def release(self) -> Release:
+        release = make_release(self.key, store=f"{self.web.url}/store/")
+        self.web.objects |= {file.sha256: release.contents[file.path] for file in release.files}
+        return release
+
+    def warm(self, release: Release, *, generation: int = 1) -> None:
+        grant = release.grant(generation=generation, node=self.node)
+        self._send("node.warm", release.warm(generation=generation, grant=grant))
+
+    def evict(self, release: Release, *, generation: int = 2) -> None:
+        self._send("node.evict", release.evict(generation=generation))
+
+    def expect(self, condition: Callable[[], object]) -> None:
+        wait_until(condition, what=self._log.read_text)
+
+    def close(self) -> None:
+        self._exit.close()
+        self._sender.close()
+
+    def _send(self, task: str, command: object) -> None:
+        self._sender.send_task(task, kwargs={"command": command}, queue=f"node.{self.node}")
+
+    @staticmethod
+    def _end(agent: AgentProcess) -> None:
+        if agent.process.poll() is None:
+            agent.kill()
+
+
+@pytest.fixture
+def stage(tmp_path: Path, fake: FakeEngineServer, valkey: ValkeyServer, key: LocalKeySigner) -> Iterator[Stage]:
+    with LocalWeb() as web:
+        made = Stage(tmp_path, fake, web, valkey.url, key)
+        yield made
+        made.close()
+
+
+def test_a_message_loads_a_version_and_another_takes_it_away(stage: Stage) -> None:
+    release, agent = stage.release(), stage.agent()
+    stage.warm(release)
+    stage.expect(lambda: "loaded" in stage.web.kinds())
+    assert stage.web.kinds() == ["fetching", "on_disk", "loading", "loaded"]
+    stage.expect(lambda: stage.web.reports[-1]["loaded"])
+    assert stage.web.reports[-1]["loaded"] == [
+        {"name": release.name, "root": str(stage.cache / "versions" / release.name)}
+    ]
+    stage.evict(release)
+    stage.expect(lambda: stage.web.kinds()[-1] == "evicted")
+    stage.expect(lambda: stage.web.reports[-1]["on_disk"] == [])
+    assert list((stage.cache / "blobs").iterdir()) == []
+    assert agent.terminate() == 0
+
+
+def test_an_agent_killed_while_it_loads_finishes_after_its_restart(stage: Stage) -> None:
+    release, agent = stage.release(), stage.agent()
+    stage.fake.faults.load_delay_s = 1.0
+    stage.warm(release)
+    stage.expect(lambda: ("load", release.name) in stage.fake.state.requests)
+    agent.kill()
+    stage.agent()
+    stage.expect(lambda: "loaded" in stage.web.kinds())
+    assert list(stage.fake.state.names) == [release.name]
+
+
+def test_an_agent_killed_while_it_downloads_leaves_no_half_files(stage: Stage) -> None:
+    release, agent = stage.release(), stage.agent()
+    stage.web.slow_s = 0.5
+    stage.warm(release)
+    stage.expect(lambda: stage.web.downloads)
+    agent.kill()
+    stage.agent()
+    stage.expect(lambda: "loaded" in stage.web.kinds())
+    assert list((stage.cache / "partial").iterdir()) == []
+
+
+def test_outcomes_wait_for_web_on_disk_through_a_kill(stage: Stage) -> None:
+    release, agent = stage.release(), stage.agent()
+    stage.web.down = True
+    stage.warm(release)
+    stage.expect(lambda: release.name in stage.fake.state.names)
+    stage.expect(lambda: len(list((stage.cache / "outbox").iterdir())) == 4)
+    agent.kill()
+    stage.web.down = False
+    stage.agent()
+    stage.expect(lambda: "loaded" in stage.web.kinds())
+    assert stage.web.kinds()[:4] == ["fetching", "on_disk", "loading", "loaded"]
+
+
+def test_tombstones_go_on_after_a_kill(stage: Stage) -> None:
+    release, agent = stage.release(), stage.agent()
+    stage.warm(release)
+    stage.evict(release)
+    stage.expect(lambda: "evicted" in stage.web.kinds())
+    agent.kill()
+    stage.agent()
+    stage.expect(lambda: stage.web.reports[-1]["on_disk"] == [])
+
+
+def test_a_restarted_engine_is_told_by_its_new_life_and_empty_list(stage: Stage) -> None:
+    stage.agent()
+    stage.warm(stage.release())
+    stage.expect(lambda: stage.web.reports and stage.web.reports[-1]["loaded"])
+    before = stage.web.reports[-1]["boot_id"]
+    stage.fake.state.restart()
+    stage.expect(lambda: stage.web.reports[-1]["boot_id"] != before)
+    assert stage.web.reports[-1]["loaded"] == []
+
+
+def test_a_second_agent_on_the_same_cache_gives_up(stage: Stage) -> None:
+    stage.agent()
+    stage.expect(lambda: stage.web.reports)
+    second = stage.agent()
+    assert second.process.wait(20) == 2
+    assert "LOREKEEPER_NODE_CACHE is in use by another agent" in second.text()
+
+
+def test_a_wrong_setting_ends_the_agent_with_its_name(stage: Stage) -> None:
+    del stage.env["LOREKEEPER_NODE_TOKEN"]
+    agent = stage.agent()
+    assert agent.process.wait(20) == 2
+    assert "LOREKEEPER_NODE_TOKEN is missing" in agent.text()
+
+
+def test_an_agent_starts_before_its_broker(stage: Stage) -> None:
+    stage.env["LOREKEEPER_BROKER_URL"] = "redis://127.0.0.1:9/0"
+    agent = stage.agent()
+    stage.expect(lambda: len(stage.web.reports) > 3)
+    assert agent.process.poll() is None
+
+
+def test_an_agent_goes_on_when_its_broker_was_killed_and_comes_back(stage: Stage, tmp_path: Path) -> None:
+    broker = ValkeyServer(tmp_path / "valkey", port=free_port(), password="secret")
+    broker.start()
+    try:
+        stage.use_broker(broker.url)
+        agent = stage.agent()
+        stage.expect(lambda: "ready." in agent.text())
+        broker.kill()
+        broker.restart()
+        stage.warm(stage.release())
+        stage.expect(lambda: "loaded" in stage.web.kinds())
+    finally:
+        broker.stop()

@@ -1,0 +1,82 @@
+from typing import Any
+
+import pytest
+
+from tests.unit.workers.node.kit import Rig
+from workers.node.commands import address_of, parse_evict, parse_warm
+from workers.node.errors import CommandError
+
+
+def test_a_warm_command_is_read(rig: Rig) -> None:
+    release = rig.release()
+    command = parse_warm(release.warm(generation=7))
+    assert (command.engine_name, command.generation) == (release.name, 7)
+    assert [file.path for file in command.files] == ["adapter_config.json", "adapter_model.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"generation": 0}, "generation must be an integer"),
+        ({"generation": True}, "generation must be an integer"),
+        ({"generation": "1"}, "generation must be an integer"),
+        ({"engine_name": "../../etc"}, "engine_name is not a name"),
+        ({"engine_name": "lk-A"}, "engine_name is not a name"),
+        ({"engine_name": "lk-a\n"}, "engine_name is not a name"),
+        ({"grant": ""}, "grant must be a text"),
+        ({"bundle": None}, "bundle must be a text"),
+        ({"files": []}, "1 to 256 files"),
+        ({"files": {}}, "files must be a list"),
+        ({"probe_reference": [1.0]}, "probe_reference must be null"),
+        ({"engine_url": "http://evil"}, "unknown field 'engine_url'"),
+    ],
+)
+def test_a_wrong_field_is_refused_by_name(rig: Rig, change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(CommandError, match=reason):
+        parse_warm({**rig.release().warm(), **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"path": "../adapter_config.json"}, "'..' segment"),
+        ({"path": "/etc/passwd.json"}, "is absolute"),
+        ({"path": "model.sig"}, "place of a signature"),
+        ({"sha256": "A" * 64}, "not a SHA-256"),
+        ({"size": -1}, "size must be an integer"),
+        ({"url": "file:///etc/passwd"}, "must be http or https"),
+        ({"url": "http://user:pw@store/x"}, "without a user"),
+        ({"url": "http://[bad"}, "url is not a URL"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_reason(rig: Rig, change: dict[str, Any], reason: str) -> None:
+    command = rig.release().warm()
+    command["files"][0].update(change)
+    with pytest.raises(CommandError, match=reason):
+        parse_warm(command)
+
+
+@pytest.mark.parametrize("field", ["generation", "engine_name", "grant", "files", "probe_reference"])
+def test_a_missing_field_is_refused_by_name(rig: Rig, field: str) -> None:
+    command = rig.release().warm()
+    del command[field]
+    with pytest.raises(CommandError, match=f"lacks {field}"):
+        parse_warm(command)
+
+
+@pytest.mark.parametrize("grace", [-1, True, "5", float("nan"), 10**9])
+def test_a_wrong_grace_is_refused(grace: object) -> None:
+    with pytest.raises(CommandError, match="grace_s"):
+        parse_evict({"generation": 1, "engine_name": "lk-a", "grace_s": grace})
+
+
+def test_something_that_is_no_object_is_refused() -> None:
+    with pytest.raises(CommandError, match="must be an object"):
+        parse_evict([1])
+
+
+def test_a_malformed_command_still_tells_whose_it_is() -> None:
+    assert address_of({"engine_name": "lk-a", "generation": 3, "grant": 5}) == ("lk-a", 3)
+    assert address_of({"engine_name": "lk-a"}) is None
+    assert address_of({"engine_name": "../x", "generation": 3}) is None
+    assert address_of("lk-a") is None

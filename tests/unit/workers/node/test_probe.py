@@ -1,0 +1,93 @@
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.workers.node.kit import BASE, NAN, MemoryEngine
+from workers.node.engines.ports import Reading
+from workers.node.errors import EngineAwayError, NoEffectError, PoisonError, ProbeError, SickEngineError
+from workers.node.probe import ATTEMPTS, Prober
+
+
+def prober(engine: MemoryEngine) -> Prober:
+    return Prober(engine, base_model=BASE, sleep=lambda _: None)
+
+
+def test_an_adapter_that_differs_passes_with_its_difference() -> None:
+    assert prober(MemoryEngine()).probe("lk-a", boot_id="boot-1") == pytest.approx(0.5)
+
+
+def test_base_and_adapter_are_asked_one_after_the_other() -> None:
+    engine = MemoryEngine()
+    prober(engine).probe("lk-a", boot_id="boot-1")
+    assert engine.calls == [("read", BASE), ("read", BASE), ("read", "lk-a")]
+
+
+def test_the_base_is_asked_only_once_in_a_life() -> None:
+    engine = MemoryEngine()
+    probe = prober(engine)
+    probe.probe("lk-a", boot_id="boot-1")
+    engine.calls.clear()
+    probe.probe("lk-b", boot_id="boot-1")
+    assert engine.calls == [("read", "lk-b")]
+
+
+def test_an_adapter_that_reads_like_the_base_fails_after_some_tries() -> None:
+    engine = MemoryEngine(reads={"lk-a": (-1.0, -2.0)})
+    with pytest.raises(NoEffectError, match="reads like the base"):
+        prober(engine).probe("lk-a", boot_id="boot-1")
+    assert engine.calls.count(("read", "lk-a")) == ATTEMPTS
+
+
+def test_a_difference_within_the_noise_of_the_base_fails() -> None:
+    class Noisy(MemoryEngine):
+        def read_prompt(self, *, model: str, prompt: str) -> Reading:
+            reading = super().read_prompt(model=model, prompt=prompt)
+            drift = 0.05 * self.calls.count(("read", BASE))
+            return replace(reading, log_probabilities=tuple(v - drift for v in reading.log_probabilities))
+
+    with pytest.raises(NoEffectError, match=r"noise is 0\.15"):
+        prober(Noisy(reads={"lk-a": (-1.0, -2.0)})).probe("lk-a", boot_id="boot-1")
+
+
+def test_the_reference_belongs_to_one_life_of_the_engine() -> None:
+    engine = MemoryEngine(reads={BASE: (-1.0, -2.0)})
+    probe = prober(engine)
+    probe.probe("lk-a", boot_id="boot-1")
+    engine.reads = {BASE: (-3.0, -4.0), "lk-a": (-3.2, -4.0)}
+    assert probe.probe("lk-a", boot_id="boot-2") == pytest.approx(0.2)
+
+
+def test_numbers_that_are_none_are_poison() -> None:
+    with pytest.raises(PoisonError, match="no numbers"):
+        prober(MemoryEngine(reads={"lk-a": NAN})).probe("lk-a", boot_id="boot-1")
+
+
+def test_an_empty_reading_is_poison() -> None:
+    with pytest.raises(PoisonError):
+        prober(MemoryEngine(reads={"lk-a": ()})).probe("lk-a", boot_id="boot-1")
+
+
+def test_an_engine_that_was_poisoned_before_is_not_blamed_on_the_adapter() -> None:
+    with pytest.raises(SickEngineError) as caught:
+        prober(MemoryEngine(reads={BASE: NAN, "lk-a": NAN})).probe("lk-a", boot_id="boot-1")
+    assert caught.value.error_class == "transient"
+
+
+def test_another_model_that_answers_fails() -> None:
+    class Liar(MemoryEngine):
+        def read_prompt(self, *, model: str, prompt: str) -> Reading:
+            reading = super().read_prompt(model=model, prompt=prompt)
+            return Reading(BASE, reading.log_probabilities)
+
+    with pytest.raises(ProbeError, match="asked for lk-a, 'base' answered"):
+        prober(Liar()).probe("lk-a", boot_id="boot-1")
+
+
+def test_readings_of_other_lengths_are_not_compared() -> None:
+    with pytest.raises(ProbeError, match="tokens"):
+        prober(MemoryEngine(reads={"lk-a": (-1.0,)})).probe("lk-a", boot_id="boot-1")
+
+
+def test_an_engine_that_is_away_is_said_to_be() -> None:
+    with pytest.raises(EngineAwayError):
+        prober(MemoryEngine(away=True)).probe("lk-a", boot_id="boot-1")

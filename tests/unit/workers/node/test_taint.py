@@ -1,0 +1,25 @@
+from pathlib import Path
+
+from workers.node.taint import TaintMark
+
+
+def test_a_mark_belongs_to_one_life_of_the_engine(tmp_path: Path) -> None:
+    mark = TaintMark(tmp_path / "taint.json")
+    mark.mark(boot_id="boot-1", reason="NaN", poisoned=True)
+    assert mark.poison("boot-1") == "NaN"
+    assert mark.poison("boot-2") is None
+
+
+def test_a_mark_survives_a_restart_of_the_agent(tmp_path: Path) -> None:
+    TaintMark(tmp_path / "taint.json").mark(boot_id="boot-1", reason="NaN", poisoned=True)
+    assert TaintMark(tmp_path / "taint.json").poison("boot-1") == "NaN"
+
+
+def test_remains_in_a_slot_are_no_poison_and_never_hide_it(tmp_path: Path) -> None:
+    mark = TaintMark(tmp_path / "taint.json")
+    mark.mark(boot_id="boot-1", reason="shapes", poisoned=False)
+    assert mark.poison("boot-1") is None
+    assert mark.of("boot-1") is not None
+    mark.mark(boot_id="boot-1", reason="NaN", poisoned=True)
+    mark.mark(boot_id="boot-1", reason="shapes", poisoned=False)
+    assert mark.poison("boot-1") == "NaN"

@@ -1,0 +1,91 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from registry.signing.local_key import LocalKeySigner
+from registry.signing.verify import TrustedKeys
+from tests.unit.workers.node.kit import NODE, Release, Rig
+from workers.node.commands import WarmCommand, parse_warm
+from workers.node.errors import GrantIsOverError, NotTrustedError
+from workers.node.verify import DamagedError, Verifier
+
+
+@pytest.fixture
+def verifier(rig: Rig) -> Verifier:
+    return Verifier(TrustedKeys.from_pem(rig.signer.public_pem()), node=NODE)
+
+
+def command(release: Release, **changes: Any) -> WarmCommand:
+    return parse_warm(release.warm(**changes))
+
+
+def test_a_good_command_is_granted(rig: Rig, verifier: Verifier) -> None:
+    assert verifier.grant(command(rig.release())).engine_name == rig.release().name
+
+
+def test_a_grant_for_another_node_is_refused(rig: Rig, verifier: Verifier) -> None:
+    release = rig.release()
+    with pytest.raises(NotTrustedError, match="grant_for_other_node"):
+        verifier.grant(command(release, grant=release.grant(node="edge-2")))
+
+
+def test_a_grant_that_is_over_may_be_given_again(rig: Rig, verifier: Verifier) -> None:
+    release = rig.release()
+    old = release.grant(now=datetime.now(UTC) - timedelta(minutes=6))
+    with pytest.raises(GrantIsOverError) as caught:
+        verifier.grant(command(release, grant=old))
+    assert caught.value.error_class == "transient"
+
+
+def test_a_grant_of_an_unknown_key_is_refused(rig: Rig, verifier: Verifier) -> None:
+    release = rig.release()
+    stranger = replace(release, signer=LocalKeySigner(ec.generate_private_key(ec.SECP256R1())))
+    with pytest.raises(NotTrustedError, match="unknown_key"):
+        verifier.grant(command(release, grant=stranger.grant()))
+
+
+@pytest.mark.parametrize("field", ["generation", "engine_name"])
+def test_a_grant_for_another_command_is_refused(rig: Rig, verifier: Verifier, field: str) -> None:
+    release = rig.release()
+    other: Any = {"generation": 2, "engine_name": "lk-other"}[field]
+    with pytest.raises(NotTrustedError, match=f"name_mismatch: {field}"):
+        verifier.grant(command(release, grant=release.grant(**{field: other})))
+
+
+@pytest.mark.parametrize("field", ["tenant", "adapter", "version", "base_revision", "root_digest"])
+def test_a_grant_for_another_version_is_refused(rig: Rig, verifier: Verifier, field: str) -> None:
+    release = rig.release()
+    change: dict[str, Any] = {field: "other"}
+    with pytest.raises(NotTrustedError, match=f"name_mismatch: {field}"):
+        verifier.grant(command(release, grant=release.grant(**change)))
+
+
+def test_files_that_were_not_signed_are_refused_before_they_are_fetched(rig: Rig, verifier: Verifier) -> None:
+    warm = rig.release().warm()
+    warm["files"][0]["sha256"] = "0" * 64
+    with pytest.raises(NotTrustedError, match="digest_mismatch"):
+        verifier.grant(parse_warm(warm))
+
+
+def test_another_adapter_signed_as_validly_is_refused(rig: Rig, verifier: Verifier) -> None:
+    wanted, other = rig.release(), rig.release(version="2026-07-04.2", seed=1)
+    swapped = other.warm(engine_name=wanted.name, grant=wanted.grant())
+    with pytest.raises(NotTrustedError, match="name_mismatch"):
+        verifier.grant(parse_warm(swapped))
+
+
+def test_a_byte_changed_on_disk_is_damage(rig: Rig, verifier: Verifier, tmp_path: Path) -> None:
+    release = rig.release()
+    for path, data in release.contents.items():
+        (tmp_path / path).write_bytes(data)
+    warm = command(release)
+    grant = verifier.grant(warm)
+    verifier.folder(tmp_path, warm, grant)
+    weights = tmp_path / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+    with pytest.raises(DamagedError, match=r"adapter_model\.safetensors"):
+        verifier.folder(tmp_path, warm, grant)

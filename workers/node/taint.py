@@ -1,0 +1,43 @@
+"""Whether this life of the engine may be unsound, from a load or a probe that failed; only a restart clears it."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from workers.node.durable import read_json, write_json
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """Why the engine with this boot id is not trusted; `poisoned` means that all its answers may be nonsense.
+
+    A failed load can only have left its remains in a slot: the node goes on.
+    """
+
+    boot_id: str
+    reason: str
+    poisoned: bool
+
+
+class TaintMark:
+    """One durable mark at `path`; threads may read while one writes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        value = read_json(path)
+        self._taint = Taint(str(value["boot_id"]), str(value["reason"]), bool(value["poisoned"])) if value else None
+
+    def mark(self, *, boot_id: str, reason: str, poisoned: bool) -> None:
+        """Set the mark; poison of the same life stays."""
+        now = self.of(boot_id)
+        if now is None or poisoned > now.poisoned:
+            self._taint = Taint(boot_id, reason, poisoned)
+            write_json(self._path, asdict(self._taint))
+
+    def of(self, boot_id: str) -> Taint | None:
+        """The mark on this life of the engine."""
+        return self._taint if self._taint is not None and self._taint.boot_id == boot_id else None
+
+    def poison(self, boot_id: str) -> str | None:
+        """Why this life of the engine is poisoned, None if it isn't."""
+        taint = self.of(boot_id)
+        return taint.reason if taint and taint.poisoned else None
