@@ -20,7 +20,6 @@ app.conf.update(
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     task_time_limit=1800,
-    task_soft_time_limit=1740,
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
     worker_cancel_long_running_tasks_on_connection_loss=True,

@@ -27,6 +27,7 @@ INSTALLED_APPS = [
     "registry",
     "releases",
     "cachecontrol",
+    "config.wiring.WiringConfig",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -9,7 +9,7 @@ class WiringConfig(AppConfig):
 
     def ready(self) -> None:
         # Services import models, which exist only when all apps are loaded.
-        from cachecontrol.services.demand import prewarm_version
-        from releases.ports import PORTS
+        from cachecontrol.services.demand import prewarm_version  # noqa: PLC0415
+        from releases.ports import PORTS  # noqa: PLC0415
 
         PORTS.prewarm = prewarm_version

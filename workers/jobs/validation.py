@@ -67,4 +67,5 @@ def _check(version: Version, folder: Path) -> Report:
         declared=declared,
         base=BaseDescription.from_json(revision.description),
         limits=Limits(max_rank=revision.max_rank),
+        base_names=(revision.base_model.name,),
     )

@@ -6,14 +6,28 @@ from registry.services.validation import purge_version
 from registry.stores.errors import StoreUnavailable
 from workers.jobs.validation import validate_version
 
-_RETRY = {"autoretry_for": (StoreUnavailable,), "retry_backoff": 1, "retry_backoff_max": 60, "max_retries": 8}
 
-
-@shared_task(name="workers.tasks.validate_version", acks_late=True, time_limit=1800, soft_time_limit=1740, **_RETRY)
+@shared_task(
+    name="workers.tasks.validate_version",
+    acks_late=True,
+    time_limit=1800,
+    autoretry_for=(StoreUnavailable,),
+    retry_backoff=True,
+    retry_backoff_max=60,
+    max_retries=8,
+)
 def validate(version_id: str) -> None:
     validate_version(version_id=UUID(version_id))
 
 
-@shared_task(name="workers.tasks.purge_version", acks_late=True, time_limit=120, **_RETRY)
+@shared_task(
+    name="workers.tasks.purge_version",
+    acks_late=True,
+    time_limit=120,
+    autoretry_for=(StoreUnavailable,),
+    retry_backoff=True,
+    retry_backoff_max=60,
+    max_retries=8,
+)
 def purge(version_id: str) -> None:
     purge_version(version_id=UUID(version_id))

@@ -1,0 +1,102 @@
+"""Reads. Each takes the actor and sees only what the actor may see, but for those that the system itself needs."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.utils.translation import gettext as _
+
+from cachecontrol.models import GatewayRequest, Node, Residency
+from cachecontrol.states import WORTH_ANOTHER_TRY, Desired, Observed
+from registry.actors import Actor
+from registry.errors import NotFound
+from registry.permissions import Action, can_see_tenant, require_on_platform
+from registry.states import VersionState
+from releases.models import Alias
+
+SERVABLE_STATES = (VersionState.APPROVED.value, VersionState.YANKED.value)
+_GONE = Q(desired=Desired.ABSENT.value, observed=Observed.ABSENT.value, acted_generation=F("generation"))
+
+
+def nodes_with_relations() -> QuerySet[Node]:
+    return Node.objects.select_related("base_revision__base_model", "token")
+
+
+def lock_nodes(found: QuerySet[Node]) -> list[Node]:
+    """The nodes found, locked until the transaction ends, in one order for everybody.
+
+    They are locked alone and then read with their relations: a query that waits for a lock while joined to the token
+    finds nothing any more when the token was rotated meanwhile.
+    """
+    keys = list(found.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
+    return list(nodes_with_relations().filter(pk__in=keys).order_by("pk"))
+
+
+def lock_node(node: Node) -> Node:
+    return lock_nodes(Node.objects.filter(pk=node.pk))[0]
+
+
+def residencies_with_relations() -> QuerySet[Residency]:
+    """Residencies with everything that naming, showing and deciding needs."""
+    return Residency.objects.select_related(
+        "node__base_revision__base_model",
+        "version__adapter__tenant",
+        "version__base_revision__base_model",
+    )
+
+
+def list_nodes(*, actor: Actor) -> QuerySet[Node]:
+    require_on_platform(actor, Action.VIEW_PLATFORM)
+    return nodes_with_relations().order_by("name")
+
+
+def get_node(*, actor: Actor, name: str) -> Node:
+    require_on_platform(actor, Action.VIEW_PLATFORM)
+    return find_node(name=name)
+
+
+def find_node(*, name: str) -> Node:
+    """The node, for callers that have checked the permission by the version they speak of."""
+    node = nodes_with_relations().filter(name=name).first()
+    if node is None:
+        raise NotFound(_("There is no node named %(name)s.") % {"name": name}, field="node")
+    return node
+
+
+def get_reporting_node(*, actor: Actor) -> Node:
+    """The node whose token was used."""
+    require_on_platform(actor, Action.REPORT_NODE)
+    node = nodes_with_relations().filter(token__prefix=actor.token_prefix).first()
+    if node is None:
+        raise NotFound(_("This token belongs to no node."))
+    return node
+
+
+def list_residencies(*, actor: Actor, nodes: Iterable[Node]) -> list[Residency]:
+    """What is on the nodes, as far as it belongs to tenants that the actor may see; without what is gone for good."""
+    found = residencies_with_relations().filter(node__in=list(nodes)).exclude(_GONE).order_by("node__name", "pk")
+    return [residency for residency in found if can_see_tenant(actor, residency.version.adapter.tenant_id)]
+
+
+def list_unsettled_residencies() -> QuerySet[Residency]:
+    """Where there may be something to do."""
+    withdrawn = ~Q(version__state__in=SERVABLE_STATES)
+    misplaced = ~Q(version__base_revision__digest=F("node__base_revision__digest")) | Q(
+        version__rank__gt=F("node__max_rank")
+    )
+    gave_up = Q(observed=Observed.FAILED.value) & ~Q(error_class__in=[error.value for error in WORTH_ANOTHER_TRY])
+    at_rest = Q(acted_generation=F("generation")) & (Q(observed=Observed.LOADED.value) | gave_up)
+    to_gpu = Q(desired=Desired.GPU.value) & (withdrawn | misplaced | ~at_rest)
+    to_absent = Q(desired=Desired.ABSENT.value) & (~_GONE | Q(version__state=VersionState.REVOKED.value))
+    return Residency.objects.filter(to_gpu | to_absent).order_by("pk")
+
+
+def alias_targets(*, versions: Iterable[UUID]) -> frozenset[UUID]:
+    """Which of the versions (by primary key) an alias points to."""
+    return frozenset(Alias.objects.filter(version_id__in=list(versions)).values_list("version_id", flat=True))
+
+
+def wanted_residents() -> QuerySet[Residency]:
+    """What is wanted on nodes, each with ``last_request_at``: when a gateway last had an answer from it."""
+    newest = GatewayRequest.objects.filter(version_id=OuterRef("version_id")).order_by("-at").values("at")[:1]
+    return Residency.objects.filter(desired=Desired.GPU.value).annotate(last_request_at=Subquery(newest))

@@ -1,0 +1,40 @@
+"""Where a rollback goes: a pure reading of an alias's history.
+
+The rule: a rollback undoes the newest move that still stands. The alias goes back to the version that served before
+the current one was moved in; what was rolled back from is gone for good, so that rolling back again goes further back
+and never to and fro. Versions that are revoked meanwhile are passed over.
+"""
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from releases.states import MoveKind
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One row of an alias's history."""
+
+    kind: MoveKind
+    version_id: UUID
+
+
+def standing_versions(history: Iterable[Moved]) -> list[UUID]:
+    """The moves that no rollback has undone, oldest first; the last one is the version that serves now."""
+    standing: list[UUID] = []
+    for row in history:
+        if row.kind is MoveKind.ROLLBACK:
+            standing.pop()
+            while standing[-1] != row.version_id:
+                standing.pop()
+        else:
+            standing.append(row.version_id)
+    return standing
+
+
+def rollback_target(history: Iterable[Moved], *, revoked: Container[UUID]) -> UUID | None:
+    """The version to go back to, or None if there is none. ``history`` is in the order in which it happened."""
+    *before, current = standing_versions(history)
+    good = (version for version in reversed(before) if version != current and version not in revoked)
+    return next(good, None)

@@ -1,0 +1,3 @@
+from releases.models.aliases import Alias, AliasRevision
+
+__all__ = ["Alias", "AliasRevision"]

@@ -1,0 +1,86 @@
+"""Plain functions that make nodes and residencies, and the actors that speak for nodes and gateways."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from cachecontrol.models import Node, Residency
+from cachecontrol.services.nodes import NodeFacts, NodeWithToken, register_node
+from cachecontrol.services.reports import CommandOutcome, NodeReport, record_outcome, record_report
+from cachecontrol.states import NodeStatus, Outcome
+from registry.actors import Actor
+from registry.models import BaseModelRevision, Version
+from registry.states import Scope
+from tests.factories.registry import make_actor, make_base_revision, next_name
+
+
+def register(*, name: str | None = None, base_revision: BaseModelRevision | None = None, **facts: Any) -> NodeWithToken:
+    """Register a node through the service; it has never reported."""
+    known: dict[str, Any] = {
+        "engine_kind": "vllm",
+        "engine_url": "http://127.0.0.1:8100",
+        "gpu_slots": 2,
+        "cpu_slots": 4,
+        "max_rank": 64,
+        "disk_bytes": 10**9,
+    }
+    revision = base_revision or make_base_revision()
+    node_facts = NodeFacts(base_revision=revision, **{**known, **facts})
+    return register_node(actor=make_actor(), name=name or next_name("node"), facts=node_facts)
+
+
+def make_node(
+    *,
+    base_revision: BaseModelRevision | None = None,
+    status: NodeStatus = NodeStatus.UP,
+    engine_healthy: bool = True,
+    tainted: bool = False,
+    **facts: Any,
+) -> Node:
+    """A node that is up and healthy unless said otherwise."""
+    node = register(base_revision=base_revision, **facts).node
+    Node.objects.filter(pk=node.pk).update(
+        status=status.value,
+        engine_healthy=engine_healthy,
+        tainted=tainted,
+        boot_id="boot-1",
+        last_seen_at=None if status is NodeStatus.NEW else timezone.now(),
+    )
+    node.refresh_from_db()
+    return node
+
+
+def node_actor(node: Node) -> Actor:
+    """The actor that the node's own token gives."""
+    token = node.token
+    scopes = frozenset({Scope.NODE})
+    return Actor(kind="node", id=token.prefix, name=token.name, token_prefix=token.prefix, scopes=scopes)
+
+
+def gateway_actor() -> Actor:
+    return Actor(kind="gateway", id="gw", name="gateway", token_prefix="gw", scopes=frozenset({Scope.DEMAND}))
+
+
+def report(node: Node, *, loaded: tuple[str, ...] = (), on_disk: tuple[str, ...] = (), **facts: Any) -> list[str]:
+    """A heartbeat of a healthy engine; the names that it is told to unload."""
+    known: dict[str, Any] = {"boot_id": "boot-1", "engine_healthy": True, **facts}
+    state = NodeReport(loaded=frozenset(loaded), on_disk=frozenset(on_disk), **known)
+    return record_report(actor=node_actor(node), report=state)
+
+
+def tell(node: Node, version: Version, outcome: Outcome, **facts: Any) -> Residency:
+    """An outcome of the generation that is asked for now, unless ``generation`` says another one."""
+    generation = facts.pop("generation", None)
+    if generation is None:
+        generation = Residency.objects.get(node=node, version=version).generation
+    told = CommandOutcome(engine_name=version.engine_name, generation=generation, outcome=outcome, **facts)
+    return record_outcome(actor=node_actor(node), outcome=told)
+
+
+def backdate(residency: Residency, seconds: float, *fields: str) -> None:
+    """Let the named times of the residency lie further back."""
+    residency.refresh_from_db()
+    now = timezone.now()
+    then = {name: (getattr(residency, name) or now) - timedelta(seconds=seconds) for name in fields}
+    Residency.objects.filter(pk=residency.pk).update(**then)

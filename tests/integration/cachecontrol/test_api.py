@@ -1,0 +1,213 @@
+"""The HTTP surface of cache control: status codes, documents, tokens, and what callers may see."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from rest_framework.test import APIClient
+
+from cachecontrol.models import Node, Residency
+from cachecontrol.states import Outcome
+from registry.actors import system_actor
+from registry.models import Version
+from registry.services.tokens import create_platform_token, create_tenant_token
+from registry.states import Role, Scope, TokenKind
+from tests.factories.cachecontrol import backdate, register, tell
+from tests.factories.registry import make_person, make_tenant
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
+
+PERSON_SCOPES = [Scope.READ, Scope.UPLOAD, Scope.APPROVE, Scope.RELEASE, Scope.OPERATE]
+NODE_KEYS = {
+    "name", "engine_kind", "engine_url", "base_model", "base_revision", "gpu_slots", "cpu_slots", "max_rank",
+    "disk_bytes", "status", "boot_id", "last_seen_at", "residencies",
+}  # fmt: skip
+RESIDENCY_KEYS = {
+    "node", "tenant", "adapter", "version", "version_id", "engine_name", "desired", "observed", "generation",
+    "message", "load_ms", "updated_at",
+}  # fmt: skip
+
+
+def client_with(token: str) -> APIClient:
+    client = APIClient(raise_request_exception=False)
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+    return client
+
+
+@pytest.fixture
+def admin(db: None) -> APIClient:
+    person = make_person(is_platform_admin=True)
+    token = create_platform_token(
+        actor=system_actor("test"),
+        name="admin",
+        kind=TokenKind.PERSON,
+        scopes=[Scope.READ, Scope.ADMIN],
+        person=person,
+    )
+    return client_with(token.text)
+
+
+@pytest.fixture
+def gateway(db: None) -> APIClient:
+    token = create_platform_token(actor=system_actor("test"), name="gw", kind=TokenKind.GATEWAY, scopes=[Scope.DEMAND])
+    return client_with(token.text)
+
+
+def member(tenant: Any, *roles: Role) -> APIClient:
+    person = make_person(roles={tenant: roles})
+    token = create_tenant_token(
+        actor=system_actor("test"),
+        tenant=tenant,
+        name="test",
+        kind=TokenKind.PERSON,
+        scopes=PERSON_SCOPES,
+        person_email=person.email,
+    )
+    return client_with(token.text)
+
+
+def place(version: Version) -> dict[str, str]:
+    adapter = version.adapter
+    return {"tenant": adapter.tenant.name, "adapter": adapter.name, "version": version.name}
+
+
+def post(client: APIClient, path: str, body: dict[str, Any]) -> Any:
+    return client.post(f"/api/v1/{path}", body, format="json")
+
+
+def test_a_node_is_registered_with_its_token_shown_once(admin: APIClient, version: Version) -> None:
+    revision = version.base_revision
+    body = {
+        "name": "n1", "engine_kind": "vllm", "engine_url": "http://127.0.0.1:8000",
+        "base_model": revision.base_model.name, "base_revision": revision.label,
+        "gpu_slots": 2, "cpu_slots": 4, "max_rank": 16, "disk_bytes": 10**9,
+    }  # fmt: skip
+    made = post(admin, "nodes", body)
+    assert made.status_code == 201, made.json()
+    assert set(made.json()) >= NODE_KEYS | {"token"}
+    assert (made.json()["status"], made.json()["boot_id"], made.json()["last_seen_at"]) == ("new", None, None)
+    shown = admin.get("/api/v1/nodes/n1").json()
+    assert "token" not in shown
+    assert [node["name"] for node in admin.get("/api/v1/nodes").json()["results"]] == ["n1"]
+    assert post(admin, "nodes", body).json()["code"] == "name_taken"
+    rotated = admin.post("/api/v1/nodes/n1/rotate-token")
+    assert rotated.status_code == 200
+    assert rotated.json()["token"] != made.json()["token"]
+    missing = post(admin, "nodes", {**body, "name": "n2", "base_revision": "nope"})
+    assert (missing.status_code, missing.json()["field"]) == (404, "base_revision")
+    wrong = post(admin, "nodes", {**body, "name": "n2", "cpu_slots": 1})
+    assert (wrong.status_code, wrong.json()["field"]) == (400, "cpu_slots")
+
+
+def test_members_do_not_register_nodes(version: Version) -> None:
+    client = member(version.adapter.tenant, *Role)
+    assert post(client, "nodes", {}).status_code in (400, 403)
+    assert client.post("/api/v1/nodes/n1/rotate-token").status_code == 404
+
+
+def test_an_operator_warms_and_evicts(node: Node, version: Version) -> None:
+    client = member(version.adapter.tenant, Role.OPERATOR)
+    warmed = post(client, "nodes/n1/warm", place(version))
+    assert warmed.status_code == 202
+    assert set(warmed.json()) == RESIDENCY_KEYS
+    assert (warmed.json()["desired"], warmed.json()["observed"], warmed.json()["generation"]) == ("gpu", "absent", 1)
+    tell(node, version, Outcome.LOADED, timings_ms={"load": 15})
+    [shown] = client.get("/api/v1/nodes/n1").json()["residencies"]
+    assert (shown["observed"], shown["load_ms"], shown["engine_name"]) == ("loaded", 15, version.engine_name)
+    evicted = post(client, "nodes/n1/evict", place(version))
+    assert (evicted.status_code, evicted.json()["desired"], evicted.json()["generation"]) == (202, "absent", 2)
+    tell(node, version, Outcome.EVICTED)
+    assert client.get("/api/v1/nodes/n1").json()["residencies"] == []
+
+
+def test_warming_elsewhere_or_something_else_is_refused_with_a_reason(node: Node, version: Version) -> None:
+    client = member(version.adapter.tenant, Role.OPERATOR)
+    other = register(name="n2").node
+    refused = post(client, f"nodes/{other.name}/warm", place(version))
+    assert (refused.status_code, refused.json()["code"]) == (409, "node_refused")
+    assert post(client, "nodes/nowhere/warm", place(version)).status_code == 404
+    assert post(client, "nodes/n1/warm", {**place(version), "version": "nope"}).json()["field"] == "version"
+    viewer = member(version.adapter.tenant, Role.VIEWER)
+    assert post(viewer, "nodes/n1/warm", place(version)).status_code == 403
+    stranger = member(make_tenant(), Role.OPERATOR)
+    assert post(stranger, "nodes/n1/warm", place(version)).status_code == 404
+
+
+def test_what_belongs_to_other_tenants_is_not_shown(node: Node, version: Version, admin: APIClient) -> None:
+    post(member(version.adapter.tenant, Role.OPERATOR), "nodes/n1/warm", place(version))
+    assert len(admin.get("/api/v1/nodes/n1").json()["residencies"]) == 1
+    assert (
+        len(member(version.adapter.tenant, Role.VIEWER).get("/api/v1/nodes").json()["results"][0]["residencies"]) == 1
+    )
+    stranger = member(make_tenant(), Role.OPERATOR)
+    assert stranger.get("/api/v1/nodes/n1").json()["residencies"] == []
+    assert stranger.get("/api/v1/nodes").json()["results"][0]["residencies"] == []
+
+
+def test_a_gateway_demands_by_id_and_is_told_how_it_stands(node: Node, version: Version, gateway: APIClient) -> None:
+    answer = post(gateway, "demand", {"version_id": str(version.pk)})
+    assert (answer.status_code, answer.json()["state"]) == (202, "loading")
+    tell(node, version, Outcome.LOADED)
+    assert post(gateway, "demand", {"version_id": str(version.pk)}).json() == {"state": "loaded", "message": ""}
+    assert post(gateway, "demand", {"version_id": str(uuid4())}).status_code == 404
+    assert post(gateway, "demand", {"version_id": "x"}).json()["field"] == "version_id"
+    assert gateway.get("/api/v1/nodes").status_code == 403
+    assert post(gateway, "node/report", {}).status_code in (400, 403)
+
+
+def test_a_node_reports_and_tells_outcomes_with_its_own_token(version: Version) -> None:
+    made = register(name="n1", base_revision=version.base_revision)
+    agent = client_with(made.token)
+    report = {
+        "boot_id": "b1",
+        "engine_healthy": True,
+        "loaded": [{"name": "lk-stranger", "root": "/somewhere"}],
+        "on_disk": [],
+        "sent_at": "2026-07-04T12:00:00+00:00",
+    }
+    assert post(agent, "node/report", report).json() == {"ok": True, "unknown": ["lk-stranger"]}
+    post(member(version.adapter.tenant, Role.OPERATOR), "nodes/n1/warm", place(version))
+    outcome = {
+        "engine_name": version.engine_name, "generation": 1, "outcome": "loaded", "boot_id": "b1",
+        "timings_ms": {"fetch": 1, "verify": 2, "load": 3, "probe": 4},
+    }  # fmt: skip
+    for _time in range(2):
+        assert post(agent, "node/outcomes", outcome).json() == {"ok": True}
+    residency = Residency.objects.get()
+    assert (residency.observed, residency.load_ms) == ("loaded", 3)
+    backdate(residency, 60, "state_changed_at")
+    assert post(agent, "node/report", {**report, "boot_id": "b2", "loaded": []}).json()["unknown"] == []
+    residency.refresh_from_db()
+    assert (residency.observed, residency.generation) == ("absent", 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"outcome": "exploded"}, "outcome"),
+        ({"generation": 0}, "generation"),
+        ({"generation": 2**63}, "generation"),
+        ({"error_class": "cosmic"}, "error_class"),
+        ({"timings_ms": {"load": -1}}, "timings_ms.load"),
+        ({"timings_ms": {"load": 2**31}}, "timings_ms.load"),
+        ({"engine_name": ""}, "engine_name"),
+    ],
+)
+def test_an_outcome_that_makes_no_sense_is_refused_with_the_field(change: dict[str, Any], field: str) -> None:
+    agent = client_with(register().token)
+    body = {"engine_name": "lk-x", "generation": 1, "outcome": "failed", **change}
+    answer = post(agent, "node/outcomes", body)
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+
+
+def test_an_outcome_for_a_version_that_the_node_was_never_asked_for_is_not_found() -> None:
+    agent = client_with(register().token)
+    body = {"engine_name": "lk-x", "generation": 1, "outcome": "failed"}
+    assert post(agent, "node/outcomes", body).status_code == 404
+
+
+def test_a_rotated_token_no_longer_reports(admin: APIClient) -> None:
+    made = register(name="n1")
+    admin.post("/api/v1/nodes/n1/rotate-token")
+    body = {"boot_id": "b", "engine_healthy": True, "loaded": [], "on_disk": []}
+    assert post(client_with(made.token), "node/report", body).status_code == 401
