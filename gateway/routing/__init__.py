@@ -1,0 +1,1 @@
+"""What the gateway knows and decides: the routing snapshot and the pure decisions taken on it."""

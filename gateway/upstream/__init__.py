@@ -1,0 +1,1 @@
+"""The engines behind the gateway: opening a request, checking the answer, relaying its bytes."""

@@ -1,0 +1,36 @@
+import pytest
+
+from gateway.settings import Settings, SettingsError
+
+ENV = {
+    "LOREKEEPER_GATEWAY_DB_URL": "postgresql://gateway:secret-one@localhost/lorekeeper",
+    "LOREKEEPER_WEB_URL": "http://127.0.0.1:8000/",
+    "LOREKEEPER_GATEWAY_TOKEN": "lk_secret-two",
+}
+
+
+def test_three_variables_are_enough() -> None:
+    settings = Settings.from_env(ENV)
+    assert settings.web_url == "http://127.0.0.1:8000"
+    assert (settings.cold_wait_s, settings.snapshot_poll_s) == (30.0, 3.0)
+
+
+def test_times_can_be_shortened() -> None:
+    settings = Settings.from_env({**ENV, "LOREKEEPER_COLD_WAIT": "1.5", "LOREKEEPER_SNAPSHOT_POLL": "0.2"})
+    assert (settings.cold_wait_s, settings.snapshot_poll_s) == (1.5, 0.2)
+
+
+@pytest.mark.parametrize("name", ENV)
+def test_a_missing_variable_is_named(name: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        Settings.from_env({**ENV, name: ""})
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "inf"])
+def test_a_time_that_is_no_time_is_named(text: str) -> None:
+    with pytest.raises(SettingsError, match="LOREKEEPER_COLD_WAIT"):
+        Settings.from_env({**ENV, "LOREKEEPER_COLD_WAIT": text})
+
+
+def test_printed_settings_show_no_secrets() -> None:
+    assert "secret" not in repr(Settings.from_env(ENV))

@@ -1,0 +1,104 @@
+import json
+
+import pytest
+
+from gateway.errors import EngineUnreadable, VersionMismatch
+from gateway.upstream.answers import Usage, UsageTail, check_json_answer, first_event_is_right
+
+MINE = "lk-mine"
+
+
+def event(document: object, end: str = "\n\n") -> bytes:
+    return f"data: {json.dumps(document)}{end}".encode()
+
+
+def test_a_json_answer_gives_its_usage() -> None:
+    body = json.dumps({"model": MINE, "usage": {"prompt_tokens": 3, "completion_tokens": 5}}).encode()
+    assert check_json_answer(body, MINE) == Usage(3, 5)
+
+
+@pytest.mark.parametrize(
+    "usage", [None, {}, [], {"prompt_tokens": "3"}, {"prompt_tokens": True}, {"prompt_tokens": -1}]
+)
+def test_a_usage_that_says_nothing_is_unknown(usage: object) -> None:
+    assert check_json_answer(json.dumps({"model": MINE, "usage": usage}).encode(), MINE) == Usage()
+
+
+@pytest.mark.parametrize("document", [{"model": "base"}, {"model": None}, {}, [], "text"])
+def test_a_json_answer_of_another_model_is_a_mismatch(document: object) -> None:
+    with pytest.raises(VersionMismatch):
+        check_json_answer(json.dumps(document).encode(), MINE)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"\xff"])
+def test_an_answer_that_is_no_json_is_unreadable(body: bytes) -> None:
+    with pytest.raises(EngineUnreadable):
+        check_json_answer(body, MINE)
+
+
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r"])
+def test_a_stream_is_right_once_its_first_event_names_the_version(end: str) -> None:
+    whole = event({"model": MINE}, end)
+    assert first_event_is_right(whole, MINE)
+    assert first_event_is_right(b": ping" + end.encode() + whole, MINE)
+    assert not any(first_event_is_right(whole[:size], MINE) for size in range(len(whole)))
+
+
+def test_an_event_over_several_lines_is_put_together() -> None:
+    assert first_event_is_right(b'event: x\ndata: {"model":\ndata: "lk-mine"}\n\n', MINE)
+
+
+def test_a_stream_of_another_model_is_a_mismatch() -> None:
+    with pytest.raises(VersionMismatch):
+        first_event_is_right(event({"model": "base"}) + event({"model": MINE}), MINE)
+
+
+def test_a_stream_that_begins_with_an_error_is_let_through() -> None:
+    assert first_event_is_right(event({"error": {"message": "no"}}), MINE)
+
+
+def test_a_stream_that_ends_at_once_is_let_through() -> None:
+    assert first_event_is_right(b"data: [DONE]\n\n", MINE)
+
+
+def test_a_stream_that_is_no_json_is_unreadable() -> None:
+    with pytest.raises(EngineUnreadable):
+        first_event_is_right(b"data: hello\n\n", MINE)
+
+
+def usage_of(*chunks: bytes) -> Usage:
+    tail = UsageTail()
+    for chunk in chunks:
+        tail.feed(chunk)
+    return tail.usage()
+
+
+LAST = event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 9}})
+DONE = b"data: [DONE]\n\n"
+
+
+def test_the_usage_stands_in_the_last_events() -> None:
+    assert usage_of(event({"usage": None}), LAST, DONE) == Usage(7, 9)
+
+
+def test_the_usage_is_found_however_the_bytes_are_cut() -> None:
+    stream = event({"choices": [1]}) + LAST + DONE
+    assert usage_of(*(bytes([byte]) for byte in stream)) == Usage(7, 9)
+
+
+def test_a_long_stream_keeps_only_its_end() -> None:
+    tail = UsageTail()
+    for _ in range(1000):
+        tail.feed(event({"text": "x" * 1000}))
+    tail.feed(LAST + DONE)
+    assert tail.usage() == Usage(7, 9)
+    assert len(tail._tail) < 200_000
+
+
+def test_a_stream_without_usage_says_nothing() -> None:
+    assert usage_of(event({"choices": []}), DONE) == Usage()
+    assert usage_of() == Usage()
+
+
+def test_usage_in_the_text_of_an_answer_is_not_believed() -> None:
+    assert usage_of(event({"text": json.dumps({"usage": {"prompt_tokens": 1}})}), DONE) == Usage()

@@ -1,0 +1,112 @@
+import json
+
+import pytest
+
+from gateway.errors import EngineBroken, EngineLostVersion, EngineUnreadable, VersionMismatch
+from gateway.upstream.answers import Usage
+from gateway.upstream.ports import EngineAnswer
+from gateway.upstream.relay import relay
+from tests.unit.gateway.fakes import JSON_MEDIA, SSE_MEDIA, Client, answer, said_by
+
+MINE = "lk-mine"
+
+
+def chunk(model: str = MINE, **more: object) -> bytes:
+    return f"data: {json.dumps({'model': model, **more})}\n\n".encode()
+
+
+async def relayed(given: EngineAnswer, client: Client) -> Usage:
+    return await relay(given, engine_name=MINE, responder=client.responder(), on_first_byte=lambda: None)
+
+
+async def test_a_json_answer_goes_through_byte_for_byte() -> None:
+    body = b'{ "model" : "lk-mine",\n "usage": {"prompt_tokens": 1, "completion_tokens": 2}, "x": "\\u00e9" }\n'
+    client = Client()
+    assert await relayed(answer(body[:10], body[10:]), client) == Usage(1, 2)
+    assert (client.status, client.body, client.complete) == (200, body, True)
+    assert client.headers["content-type"] == "application/json"
+
+
+async def test_a_stream_goes_through_byte_for_byte_in_its_own_chunks() -> None:
+    chunks = [b": ping\n\n", chunk()[:9], chunk()[9:], chunk(text="a") + chunk(text="b")[:5], chunk(text="b")[5:]]
+    chunks += [chunk(usage={"prompt_tokens": 1, "completion_tokens": 2}), b"data: [DONE]\n\n"]
+    client = Client()
+    assert await relayed(answer(*chunks, headers=SSE_MEDIA), client) == Usage(1, 2)
+    assert client.body == b"".join(chunks)
+    assert [message["body"] for message in client.sent[2:-1]] == chunks[3:]
+    assert client.complete
+    assert client.headers["content-type"] == "text/event-stream; charset=utf-8"
+
+
+async def test_nothing_is_sent_of_a_json_answer_by_another_version() -> None:
+    client = Client()
+    with pytest.raises(VersionMismatch):
+        await relayed(said_by("base"), client)
+    assert not client.sent
+
+
+async def test_nothing_is_sent_of_a_stream_by_another_version() -> None:
+    client = Client()
+    with pytest.raises(VersionMismatch):
+        await relayed(answer(chunk("base"), chunk("base"), headers=SSE_MEDIA), client)
+    assert not client.sent
+
+
+async def test_an_engine_that_does_not_know_the_model_has_lost_the_version() -> None:
+    client = Client()
+    with pytest.raises(EngineLostVersion):
+        await relayed(answer(b'{"error": {}}', status=404), client)
+    assert not client.sent
+
+
+@pytest.mark.parametrize("status", [400, 422, 429, 500, 503])
+async def test_an_error_of_the_engine_goes_through_as_it_is(status: int) -> None:
+    client = Client()
+    given = answer(b'{"error": {"message": "no"}}', status=status, headers={**JSON_MEDIA, "retry-after": "3"})
+    assert await relayed(given, client) == Usage()
+    assert (client.status, client.body) == (status, b'{"error": {"message": "no"}}')
+    assert client.headers["retry-after"] == "3"
+
+
+async def test_headers_of_the_engine_that_are_not_for_clients_stay_behind() -> None:
+    client = Client()
+    given = answer(chunk(), headers={**SSE_MEDIA, "server": "uvicorn", "connection": "close", "set-cookie": "a=b"})
+    await relayed(given, client)
+    assert set(client.headers) == {"content-type", "x-lorekeeper-request-id"}
+
+
+async def test_a_stream_that_breaks_is_left_unfinished() -> None:
+    client = Client()
+    with pytest.raises(EngineBroken):
+        await relayed(answer(chunk(), chunk(text="a"), headers=SSE_MEDIA, breaks=True), client)
+    assert client.body == chunk() + chunk(text="a")
+    assert not client.complete
+
+
+async def test_a_json_answer_that_breaks_is_not_begun() -> None:
+    client = Client()
+    with pytest.raises(EngineBroken):
+        await relayed(answer(b'{"model":', breaks=True), client)
+    assert not client.sent
+
+
+@pytest.mark.parametrize("chunks", [[], [b": ping\n\n"], [b"data: {"], [b"x" * 600_000] * 3])
+async def test_a_stream_without_an_event_to_check_is_not_passed_on(chunks: list[bytes]) -> None:
+    client = Client()
+    with pytest.raises(EngineUnreadable):
+        await relayed(answer(*chunks, headers=SSE_MEDIA), client)
+    assert not client.sent
+
+
+async def test_a_compressed_answer_is_not_passed_on() -> None:
+    client = Client()
+    with pytest.raises(EngineUnreadable):
+        await relayed(answer(b"\x1f\x8b", headers={**JSON_MEDIA, "content-encoding": "gzip"}), client)
+    assert not client.sent
+
+
+async def test_an_answer_of_another_media_type_is_not_passed_on() -> None:
+    client = Client()
+    with pytest.raises(EngineUnreadable):
+        await relayed(answer(b"<html>", headers={"content-type": "text/html"}), client)
+    assert not client.sent
