@@ -38,7 +38,7 @@ def approve_version(*, actor: Actor, version: Version, digest: str, comment: str
     bundle = sign_files(key, files)
     attestation = sign_release(key, release_claims(version, [approval]), files)
     with transaction.atomic():
-        locked = versions_with_relations().select_for_update(of=("self",)).get(pk=version.pk)
+        locked = versions_with_relations().select_for_update(of=("self",), no_key=True).get(pk=version.pk)
         if _approved_by(locked, reviewer_id):
             return locked
         _require_candidate(locked)
@@ -67,7 +67,7 @@ def approve_version(*, actor: Actor, version: Version, digest: str, comment: str
 def decline_version(*, actor: Actor, version: Version, reason: str) -> Version:
     """Refuse a candidate for good. The uploader may not even decline: that would be deciding, too."""
     reviewer_id = _reviewer(actor, version, version.root_digest)
-    locked = versions_with_relations().select_for_update(of=("self",)).get(pk=version.pk)
+    locked = versions_with_relations().select_for_update(of=("self",), no_key=True).get(pk=version.pk)
     _require_candidate(locked)
     _write_approval(locked, reviewer_id, Decision.DECLINED, reason)
     move_version(locked, was=VersionState.CANDIDATE, to=VersionState.REJECTED, message=reason)

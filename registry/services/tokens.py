@@ -75,7 +75,7 @@ def create_platform_token(
 def revoke_token(*, actor: Actor, tenant: Tenant, prefix: str) -> ApiToken:
     """Revoke at once. A token already revoked stays as it is."""
     require_in_tenant(actor, Action.MANAGE_TENANT, tenant.pk)
-    token = ApiToken.objects.select_for_update(of=("self",)).filter(tenant=tenant, prefix=prefix).first()
+    token = ApiToken.objects.select_for_update(of=("self",), no_key=True).filter(tenant=tenant, prefix=prefix).first()
     if token is None:
         raise NotFound(_("This tenant has no token with this prefix."), field="prefix")
     withdraw_token(actor=actor, token=token)

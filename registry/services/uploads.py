@@ -103,7 +103,7 @@ def finalize_upload(*, actor: Actor, version: Version) -> Version:
     for file in version.files.select_related("artifact"):
         _check_stored(version, file)
     with transaction.atomic():
-        locked = versions_with_relations().select_for_update(of=("self",)).get(pk=version.pk)
+        locked = versions_with_relations().select_for_update(of=("self",), no_key=True).get(pk=version.pk)
         if locked.state != VersionState.UPLOADING:
             return locked
         Artifact.objects.filter(files__version=locked, stored_at__isnull=True).update(stored_at=timezone.now())
@@ -151,7 +151,7 @@ def _create_or_find(
     lineage: dict[str, Any],
 ) -> tuple[Version, bool]:
     # The adapter's row orders all uploads of one adapter: names and counters are given out one at a time.
-    Adapter.objects.select_for_update().get(pk=adapter.pk)
+    Adapter.objects.select_for_update(no_key=True).get(pk=adapter.pk)
     digest = root_digest(files)
     known = _same_upload(uploader_id, adapter, revision, digest, name)
     if known is not None:
@@ -238,7 +238,7 @@ def _insert_files(version: Version, files: Sequence[SignedFile]) -> None:
     # The row locks keep a purge of another version from deleting bytes that this one counts on.
     artifacts = {
         artifact.sha256: artifact
-        for artifact in Artifact.objects.select_for_update()
+        for artifact in Artifact.objects.select_for_update(no_key=True)
         .filter(tenant=tenant, sha256__in=list(sizes))
         .order_by("sha256")
     }

@@ -23,7 +23,7 @@ from registry.transitions import move_version
 @transaction.atomic
 def record_validation(*, actor: Actor, version_id: UUID, report: StoredReport) -> Version:
     """Store a report and move the version to *candidate* or *rejected*. Quiet if the version was decided already."""
-    version = versions_with_relations().select_for_update(of=("self",)).get(pk=version_id)
+    version = versions_with_relations().select_for_update(of=("self",), no_key=True).get(pk=version_id)
     if version.state != VersionState.VALIDATING:
         return version
     ValidationReport.objects.create(
@@ -60,7 +60,7 @@ def record_validation(*, actor: Actor, version_id: UUID, report: StoredReport) -
 @transaction.atomic
 def expire_upload(*, actor: Actor, version_id: UUID) -> None:
     """End an upload that was never finalized. Quiet if it went on meanwhile."""
-    version = versions_with_relations().select_for_update(of=("self",)).get(pk=version_id)
+    version = versions_with_relations().select_for_update(of=("self",), no_key=True).get(pk=version_id)
     if version.state != VersionState.UPLOADING:
         return
     reason = _("The upload was never finalized.")
@@ -82,11 +82,11 @@ def purge_version(*, version_id: UUID) -> None:
 
     Upload addresses outlive the rejection by up to their time to live, so the purge counts as done only after that.
     """
-    version = versions_with_relations().select_for_update(of=("self",)).get(pk=version_id)
+    version = versions_with_relations().select_for_update(of=("self",), no_key=True).get(pk=version_id)
     if version.state != VersionState.REJECTED or version.purged_at is not None:
         return
     tenant = version.adapter.tenant.name
-    for artifact in Artifact.objects.select_for_update().filter(files__version=version).order_by("sha256"):
+    for artifact in Artifact.objects.select_for_update(no_key=True).filter(files__version=version).order_by("sha256"):
         if artifact.files.exclude(version__state=VersionState.REJECTED.value).exists():
             continue
         artifact_store().delete(object_key(tenant=tenant, sha256=artifact.sha256))

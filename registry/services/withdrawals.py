@@ -26,7 +26,7 @@ def revoke_version(*, actor: Actor, version: Version, reason: str) -> Version:
 @transaction.atomic
 def _withdraw(actor: Actor, version: Version, to: VersionState, action: str, reason: str) -> Version:
     require_in_tenant(actor, Action.WITHDRAW_VERSION, version.adapter.tenant_id)
-    locked = versions_with_relations().select_for_update(of=("self",)).get(pk=version.pk)
+    locked = versions_with_relations().select_for_update(of=("self",), no_key=True).get(pk=version.pk)
     was = VersionState(locked.state)
     if was is to:
         return locked

@@ -67,4 +67,4 @@ def test_a_token_is_not_shown_when_credentials_are_printed() -> None:
 
 
 def test_without_xdg_the_file_lies_below_the_home_folder() -> None:
-    assert config_path({"HOME": "/home/ada"}) == Path("/home/ada/.config/lorekeeper/config.json")
+    assert config_path({"HOME": "/people/ada"}) == Path("/people/ada/.config/lorekeeper/config.json")
