@@ -86,7 +86,9 @@ def purge_version(*, version_id: UUID) -> None:
     if version.state != VersionState.REJECTED or version.purged_at is not None:
         return
     tenant = version.adapter.tenant.name
-    for artifact in Artifact.objects.select_for_update(no_key=True).filter(files__version=version).order_by("sha256"):
+    for artifact in (
+        Artifact.objects.select_for_update(of=("self",), no_key=True).filter(files__version=version).order_by("sha256")
+    ):
         if artifact.files.exclude(version__state=VersionState.REJECTED.value).exists():
             continue
         artifact_store().delete(object_key(tenant=tenant, sha256=artifact.sha256))

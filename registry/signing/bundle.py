@@ -105,7 +105,7 @@ def sign_release(signer: Signer, release: ReleaseClaims, files: Iterable[SignedF
         "approvals": [dict(approval) for approval in release.approvals],
         "files": [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in listed],
     }
-    subject = f"{release.tenant}/{release.adapter}/{release.version}"
+    subject = f"{release.tenant}/{release.adapter}@{release.version}"
     return seal_statement(signer, predicate_type=RELEASE_PREDICATE, subject=subject, digest=digest, predicate=predicate)
 
 

@@ -59,6 +59,16 @@ def test_every_scheduled_task_exists() -> None:
     assert {entry["task"] for entry in app.conf.beat_schedule.values()} <= set(app.tasks)
 
 
+def test_every_scheduled_task_can_be_sent() -> None:
+    from config.celery import app
+
+    app.loader.import_default_modules()
+    for entry in app.conf.beat_schedule.values():
+        task = app.tasks[entry["task"]]
+        soft = task.soft_time_limit or app.conf.task_soft_time_limit
+        assert soft is None or soft <= task.time_limit
+
+
 def test_every_task_acknowledges_late_and_has_a_time_limit() -> None:
     from config.celery import app
 

@@ -63,7 +63,7 @@ def test_a_release_gives_back_its_claims(
     claims = make_claims()
     attestation = sign_release(signer, claims, files)
     assert verify_release(attestation, keys) == claims
-    assert _payload(attestation)["subject"][0]["name"] == "acme/support-tone/2026-07-04.1"
+    assert _payload(attestation)["subject"][0]["name"] == "acme/support-tone@2026-07-04.1"
     assert _payload(attestation)["predicateType"] == "https://lorekeeper.dev/attestations/release/v1"
 
 

@@ -1,0 +1,59 @@
+"""The steps from a trained folder to an approved, signed version, and three uploads that don't get that far."""
+
+from deploy.demo.bad_uploads import BAD_UPLOADS, BadUpload, make_bad_upload
+from deploy.demo.command_line import Answer, reason_of
+from deploy.demo.people import ANA, BEN, CARLA
+from deploy.demo.recipes import BASE_REVISION
+from deploy.demo.run import ADAPTER, DemoFailedError, Run, reference
+from deploy.demo.voices import BRISK, WARM
+
+
+def push_versions(run: Run) -> None:
+    """Push both trained folders; each becomes a candidate when its validation accepts it."""
+    for label, voice in (("v1", WARM), ("v2", BRISK)):
+        pushed = run.does(ANA, *_push(str(run.adapters[voice.name])))
+        version: Answer = pushed["version"]
+        if version["state"] != "candidate":
+            raise DemoFailedError(f"{reference(version)} is {version['state']}: {version['state_message']}")
+        run.versions[label] = version
+        moved = f"{pushed['moved_files']} of {pushed['files']} files moved, {pushed['moved_bytes'] / 1e6:.1f} MB"
+        modules = ", ".join(version["target_modules"])
+        run.screen.did(f"{label} is {reference(version)}: rank {version['rank']} on {modules}; {moved}")
+
+
+def refuse_bad_uploads(run: Run) -> None:
+    """Push a pickle, a NaN and another base's weights; each must be refused for its own reason."""
+    for bad in BAD_UPLOADS:
+        folder = make_bad_upload(bad, good=run.adapters[WARM.name], folder=run.folder / "bad" / bad.name)
+        words = _push(str(folder))
+        run.screen.command(ANA.name, words)
+        refusal = run.as_(ANA).refused(*words)
+        reason = reason_of(refusal)
+        if not names_its_reason(bad, reason):
+            raise DemoFailedError(f"{bad.told_as}: refused, but for another reason: {reason}")
+        run.screen.refused(bad.told_as, reason)
+
+
+def names_its_reason(bad: BadUpload, reason: str) -> bool:
+    """Tell whether the sentence of a refusal is about what is wrong with this upload."""
+    return any(word in reason.lower() for word in bad.reason_names)
+
+
+def approve_versions(run: Run) -> None:
+    """Show that the uploader can't approve; then two reviewers approve one version each, and both are signed."""
+    own = ("approve", reference(run.versions["v1"]))
+    run.screen.command(ANA.name, own)
+    refusal = run.as_(ANA).refused(*own)
+    if refusal["error"].get("code") != "self_approval":
+        raise DemoFailedError(f"the uploader's approval was refused for another reason: {reason_of(refusal)}")
+    run.screen.refused("approving one's own upload", reason_of(refusal))
+    for label, person in (("v1", BEN), ("v2", CARLA)):
+        version = run.does(person, "approve", reference(run.versions[label]), "--comment", "answers sound right")
+        if version["state"] != "approved":
+            raise DemoFailedError(f"{reference(version)} is {version['state']}")
+        run.versions[label] = version
+        run.screen.did(f"{label} is approved and signed; digest {str(version['root_digest'])[:12]}")
+
+
+def _push(folder: str) -> tuple[str, ...]:
+    return ("push", folder, ADAPTER, "--base-revision", BASE_REVISION, "--wait")

@@ -1,0 +1,1 @@
+"""What the operating system gives: accounts, locks on folders, process sessions, files that are private."""
