@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from celery import Celery
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from deploy.embedded.child import Command
 from deploy.embedded.health import answers_http
@@ -65,5 +66,5 @@ def answers_celery(broker_url: str, node: str) -> bool:
     with Celery(broker=broker_url, set_as_current=False) as app:
         try:
             return bool(app.control.ping(destination=[node], timeout=1.0))
-        except (OperationalError, OSError):
+        except (OperationalError, RedisError, OSError):
             return False

@@ -19,7 +19,7 @@ from deploy.embedded.seaweed import SeaweedServer
 from deploy.embedded.specs import ProcessSpec, StepSpec, levels, resolve
 from deploy.embedded.system.lock import FolderLock
 from deploy.embedded.system.secret_files import write_secret
-from deploy.embedded.units import ServerUnit, StepUnit, Unit
+from deploy.embedded.units import CALM_SECONDS, ServerUnit, StepUnit, Unit
 from deploy.embedded.valkey import ValkeyServer
 from deploy.embedded.warden import Warden
 
@@ -43,7 +43,8 @@ class Stack:
     """Postgres, Valkey, S3 and the processes of the plan, in one data folder.
 
     `settings` are LOREKEEPER_ variables that every process gets on top of its own (timings, for tests);
-    `durable=False` lets Postgres forget its last transactions in a crash, for faster tests.
+    `durable=False` lets Postgres forget its last transactions in a crash, and `calm_seconds=0` starts a process again
+    at once however often it ends, for faster tests.
     """
 
     def __init__(
@@ -56,9 +57,11 @@ class Stack:
         settings: Mapping[str, str] | None = None,
         plan: Callable[[StackFacts], tuple[Spec, ...]] = build_plan,
         durable: bool = True,
+        calm_seconds: float = CALM_SECONDS,
     ) -> None:
         self.data = data.resolve()
         self._engine = engine
+        self._calm_seconds = calm_seconds
         self._console = console
         self._admin_email = admin_email
         self._settings = dict(settings or {})
@@ -235,7 +238,7 @@ class Stack:
 
     def _make_units(self, facts: StackFacts) -> Iterable[Unit]:
         for server in self._services(facts):
-            yield ServerUnit(server, (), on_failure=self._fail)
+            yield ServerUnit(server, (), on_failure=self._fail, calm_seconds=self._calm_seconds)
         for spec in self._specs.values():
             yield self._make_unit(spec)
 
@@ -276,7 +279,7 @@ class Stack:
         match spec:
             case ProcessSpec():
                 server = CommandServer(spec, folder, warden=self._warden, console=self._console, log_folder=log_folder)
-                return ServerUnit(server, spec.needs, on_failure=self._fail)
+                return ServerUnit(server, spec.needs, on_failure=self._fail, calm_seconds=self._calm_seconds)
             case StepSpec():
                 return StepUnit(
                     spec,

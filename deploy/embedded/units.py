@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _BACKOFF_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
-_CALM_SECONDS = 30.0
+CALM_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 
 
@@ -88,11 +88,22 @@ class Unit(ABC):
 
 
 class ServerUnit(Unit):
-    """Keeps a server up. Its first start has to succeed; after that it is started again for ever, ever more slowly."""
+    """Keeps a server up. Its first start has to succeed; after that it is started again for ever.
 
-    def __init__(self, server: Server, needs: Sequence[str], *, on_failure: Callable[[str, Exception], None]) -> None:
+    Each end within `calm_seconds` of the start before makes the next start wait longer.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        needs: Sequence[str],
+        *,
+        on_failure: Callable[[str, Exception], None],
+        calm_seconds: float = CALM_SECONDS,
+    ) -> None:
         super().__init__(server.name, needs, on_failure=on_failure)
         self.server = server
+        self._calm_seconds = calm_seconds
 
     def run(self) -> None:
         begun = time.monotonic()
@@ -106,7 +117,7 @@ class ServerUnit(Unit):
             self.ready.clear()
             if self.stopping.is_set():
                 return
-            failures = 0 if time.monotonic() - up_since > _CALM_SECONDS else failures
+            failures = 0 if time.monotonic() - up_since > self._calm_seconds else failures
             _log.warning("%s ended (%s)", self.name, describe_end(code))
             failures = self._start_again(failures)
 

@@ -63,7 +63,7 @@ def fake_stack(stack_folder: Path) -> Iterator[Stack]:
         cpu_slots=64,
         max_rank=16,
     )
-    stack = Stack(folder / "data", engine=engine, settings=FAST, plan=plan_with_fake_engine)
+    stack = Stack(folder / "data", engine=engine, settings=FAST, plan=plan_with_fake_engine, calm_seconds=0)
     stack.start()
     try:
         stack.wait_ready(seconds=120)

@@ -106,7 +106,7 @@ class Journey:
             answer = self.ask()
             # A gateway that could not read the routes for a moment does not know an alias made meanwhile.
             if answer.status_code >= 500 or answer.status_code == 404:
-                raise ServerUnreachable(f"{answer.status_code} {answer.text[:200]}")
+                raise ServerUnreachable(self.stack.urls["gateway"], f"{answer.status_code} {answer.text[:200]}")
             assert answer.status_code == 200, answer.text
             return answer.headers["x-lorekeeper-version"]
 
