@@ -66,7 +66,7 @@ def test_every_scheduled_task_can_be_sent() -> None:
     for entry in app.conf.beat_schedule.values():
         task = app.tasks[entry["task"]]
         soft = task.soft_time_limit or app.conf.task_soft_time_limit
-        assert soft is None or soft <= task.time_limit
+        assert soft is None or soft <= (task.time_limit or app.conf.task_time_limit)
 
 
 def test_every_task_acknowledges_late_and_has_a_time_limit() -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import httpx
 
 from client.audit import ChainVerdict, verify_export
-from client.errors import ApiError, LorekeeperError, ServerUnreachable
+from client.errors import ApiError, LorekeeperError, NotFound, ServerUnreachable
 from client.models import Alias, Version
 from client.refs import PairRef, VersionRef
 from client.sdk import LorekeeperClient
@@ -85,6 +85,19 @@ class Journey:
         insist(lambda: olga.nodes.warm(self.node, VersionRef(TENANT, ADAPTER, name)))
         wait_until(lambda: self.observed(name) == "loaded", f"{name} is loaded")
 
+    def is_in_flight(self, name: str) -> bool:
+        """Whether the version is between two resting states at this moment; no answer counts as yes."""
+        ref = VersionRef(TENANT, ADAPTER, name)
+        try:
+            version = self.clients["ben"].versions.get(ref)
+            residencies = self.clients["olga"].nodes.get(self.node).residencies
+        except NotFound:
+            return False
+        except LorekeeperError:
+            return True
+        moving = {residency.observed for residency in residencies if residency.version == name}
+        return version.state in {"uploading", "validating"} or bool(moving & {"fetching", "on_disk", "loading"})
+
     def observed(self, name: str) -> str:
         node = insist(lambda: self.clients["olga"].nodes.get(self.node))
         states = [residency.observed for residency in node.residencies if residency.version == name]
@@ -127,10 +140,11 @@ class Journey:
 def insist(act: Callable[[], T], *, seconds: float = 60, also: tuple[type[Exception], ...] = ()) -> T:
     """Do ``act``, again while the stack is hurt: what an impatient person or a pipeline's retry does."""
     deadline = time.monotonic() + seconds
+    expected: tuple[type[Exception], ...] = (LorekeeperError, *also)
     while True:
         try:
             return act()
-        except (LorekeeperError, *also) as error:
+        except expected as error:
             refused = isinstance(error, ApiError) and error.status < 500
             if refused or time.monotonic() > deadline:
                 raise

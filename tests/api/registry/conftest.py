@@ -101,5 +101,6 @@ def client_with(token: str) -> APIClient:
 def put_file(client: APIClient, target: dict[str, Any], content: bytes) -> int:
     """Do a presigned PUT as an uploader would, without a token; returns the status."""
     path = target["url"].removeprefix("http://testserver")
-    response = APIClient().generic("PUT", path, content, content_type="application/octet-stream")
+    request: Any = APIClient()
+    response = request.generic("PUT", path, content, content_type="application/octet-stream")
     return int(response.status_code)

@@ -172,7 +172,7 @@ def multipart(files: dict[str, bytes], **parts: bytes) -> tuple[bytes, str]:
     return body, f"multipart/form-data; boundary={boundary}"
 
 
-def send_push(client: APIClient, files: dict[str, bytes], manifest: bytes) -> Any:
+def send_push(client: Any, files: dict[str, bytes], manifest: bytes) -> Any:
     body, kind = multipart(files, manifest=manifest)
     return client.generic("POST", "/api/v1/tenants/acme/adapters/support-tone/push", body, content_type=kind)
 

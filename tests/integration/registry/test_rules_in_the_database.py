@@ -10,7 +10,7 @@ from tests.factories.registry import digest_for, make_person, make_version
 pytestmark = pytest.mark.django_db
 
 
-def refused(sql: str, *params: object) -> str:
+def refused(sql: str, *params: str | int) -> str:
     """Run ``sql`` in a savepoint; it has to fail. Returns the database's words."""
     with pytest.raises(DatabaseError) as caught, transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql, params)
