@@ -15,7 +15,7 @@ WORKERS ?= 2
 .PHONY: help setup engine demo up test test-fast test-e2e lint types format clean
 
 help:  ## Show this help
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(SETUP): requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -9,3 +9,6 @@ urlpatterns = [
     path("api/v1/", include("releases.urls")),
     path("api/v1/", include("cachecontrol.urls")),
 ]
+
+handler404 = "config.error_pages.not_found"
+handler500 = "config.error_pages.failed"

@@ -1,0 +1,46 @@
+"""What the documents promise is there."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def tracked_folders() -> set[str]:
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    return {parent.as_posix() for name in files for parent in Path(name).parents if parent != Path()}
+
+
+def test_the_architecture_names_every_folder() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text() + (ROOT / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"`([a-z_./]+?)/?`", text))
+    names = {part for name in named for part in Path(name).parts}
+    folders = {folder for folder in tracked_folders() if not folder.startswith((".ci", "tests/"))}
+    assert {folder for folder in folders if Path(folder).name not in names} == set()
+
+
+def test_the_architecture_names_no_file_that_is_gone() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    paths = re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|sql))`", text)
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists() and not list(ROOT.glob(f"*/{path}"))] == []
+
+
+def test_the_compose_file_has_every_process_and_keeps_secrets_apart() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    processes = {"postgres", "valkey", "s3", "migrate", "web", "gateway", "validate", "control", "beat", "agent"}
+    assert processes <= set(services)
+    for outside in ("gateway", "agent"):
+        settings = services[outside]["environment"]
+        assert "secrets" not in services[outside]
+        assert not {"LOREKEEPER_SECRET_KEY", "LOREKEEPER_DB_PASSWORD", "LOREKEEPER_S3_SECRET_KEY"} & set(settings)
+
+
+def test_ci_runs_the_one_command_and_nothing_else() -> None:
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    commands = [line for line in lines if line and not line.startswith("#")]
+    assert commands[-1] == "exec make test"
+    assert len(commands) == 3
