@@ -1,10 +1,15 @@
 """What the documents promise is there."""
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
+import click
+import pytest
 import yaml
+
+from client.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,3 +49,27 @@ def test_ci_runs_the_one_command_and_nothing_else() -> None:
     commands = [line for line in lines if line and not line.startswith("#")]
     assert commands[-1] == "exec make test"
     assert len(commands) == 3
+
+
+def command_lines() -> list[list[str]]:
+    """Every use of the command line in the README, as words."""
+    lines = re.findall(r"^(?:    )?(lorekeeper .*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    parts = [part for line in lines for part in line.partition("#")[0].split("&&")]
+    return [shlex.split(part.partition(">")[0])[1:] for part in parts]
+
+
+@pytest.mark.parametrize("words", command_lines(), ids=" ".join)
+def test_every_command_in_the_readme_exists_with_its_options(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out" / "checkpoint-900").mkdir(parents=True)
+    (tmp_path / "pulled").mkdir()
+    for name in ("trusted-keys.pem", "acme.jsonl"):
+        (tmp_path / name).touch()
+    command: click.Command = cli
+    rest = list(words)
+    while isinstance(command, click.Group):
+        command = command.commands[rest.pop(0)]
+    context = command.make_context(words[0], rest, resilient_parsing=False)
+    assert context.params
