@@ -50,8 +50,8 @@ def list_nodes(*, actor: Actor) -> QuerySet[Node]:
     return nodes_with_relations().order_by("name")
 
 
-def get_node(*, actor: Actor, name: str) -> Node:
-    require_on_platform(actor, Action.VIEW_PLATFORM)
+def get_node(*, actor: Actor, name: str, action: Action = Action.VIEW_PLATFORM) -> Node:
+    require_on_platform(actor, action)
     return find_node(name=name)
 
 

@@ -4,8 +4,9 @@ import logging
 from http import HTTPStatus
 from typing import Any, Final
 
-from django.core.exceptions import RequestDataTooBig
-from django.http import Http404
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, JsonResponse, UnreadablePostError
 from django.utils.translation import gettext as _
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
@@ -17,6 +18,7 @@ from registry.stores import errors as stores
 from releases import errors as releases
 
 logger = logging.getLogger(__name__)
+_MEDIA_TYPE: Final = "application/problem+json"
 
 # The most specific class wins, so order does not matter.
 STATUS: Final[dict[type[Exception], int]] = {
@@ -34,6 +36,7 @@ STATUS: Final[dict[type[Exception], int]] = {
     registry.StaleState: 409,
     registry.IllegalTransition: 409,
     registry.PayloadTooLarge: 413,
+    registry.SignerUnavailable: 503,
     releases.TargetNotServable: 409,
     releases.RevisionChanged: 409,
     releases.NothingToRollBackTo: 409,
@@ -54,16 +57,47 @@ def problem_handler(error: Exception, _context: dict[str, Any]) -> Response | No
     if status is not None:
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             logger.warning("%s: %s", type(error).__name__, error)
-        return _problem(status, str(error), code=getattr(error, "code", "error"), field=getattr(error, "field", None))
+        return _problem(
+            status, _told(error, status), code=getattr(error, "code", "error"), field=getattr(error, "field", None)
+        )
     if isinstance(error, drf.ValidationError):
         field, message = _first_failure(error.detail)
         return _problem(400, message, code="invalid_input", field=field or None)
     if isinstance(error, drf.APIException):
         return _problem(error.status_code, str(error.detail), code=str(error.get_codes()))
+    return _django_problem(error)
+
+
+def bad_request(_request: HttpRequest, **_exception: object) -> JsonResponse:
+    """What Django itself refuses before a view is reached."""
+    return _plain(400, _("The request can't be read."), code="invalid_input")
+
+
+def not_found(_request: HttpRequest, **_exception: object) -> JsonResponse:
+    return _plain(404, _("There is nothing at this address."), code="not_found")
+
+
+def server_error(_request: HttpRequest) -> JsonResponse:
+    return _plain(500, _("Something went wrong here. It is in the log."), code="internal_error")
+
+
+def _told(error: Exception, status: int) -> str:
+    """The sentence for the caller; what a store says of itself can hold addresses inside, and is for the log."""
+    if isinstance(error, stores.StoreError) and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _("The artifact store can't do this now. Try again.")
+    return str(error)
+
+
+def _django_problem(error: Exception) -> Response | None:
     if isinstance(error, Http404):
         return _problem(404, _("There is nothing at this address."), code="not_found")
     if isinstance(error, RequestDataTooBig):
         return _problem(413, _("The request body is too large."), code="payload_too_large")
+    if isinstance(error, SuspiciousOperation | UnreadablePostError):
+        return _problem(400, _("The request can't be read."), code="invalid_input")
+    if isinstance(error, OperationalError | InterfaceError):
+        logger.error("the database does not answer: %s", error)
+        return _problem(503, _("The database does not answer. Try again."), code="database_unavailable")
     return None
 
 
@@ -78,11 +112,19 @@ def _first_failure(detail: Any, path: str = "") -> tuple[str, str]:  # noqa: ANN
     return path, str(detail)
 
 
+def _body(status: int, detail: str, code: str) -> dict[str, Any]:
+    return {"type": "about:blank", "title": code.replace("_", " "), "status": status, "detail": detail, "code": code}
+
+
+def _plain(status: int, detail: str, *, code: str) -> JsonResponse:
+    return JsonResponse(_body(status, detail, code), status=status, content_type=_MEDIA_TYPE)
+
+
 def _problem(status: int, detail: str, *, code: str, field: str | None = None) -> Response:
-    body = {"type": "about:blank", "title": code.replace("_", " "), "status": status, "detail": detail, "code": code}
+    body = _body(status, detail, code)
     if field:
         body["field"] = field
-    response = Response(body, status=status, content_type="application/problem+json")
+    response = Response(body, status=status, content_type=_MEDIA_TYPE)
     if status == HTTPStatus.UNAUTHORIZED:
         response["WWW-Authenticate"] = 'Bearer realm="lorekeeper"'
     return response

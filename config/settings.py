@@ -32,6 +32,8 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "config.request_ids.RequestIdMiddleware",
+    "config.guards.NoStoreMiddleware",
+    "config.guards.SoundAddressMiddleware",
     "django.middleware.common.CommonMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
@@ -68,13 +70,15 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
+# As many as one version may have (registry.naming.MAX_FILES).
+DATA_UPLOAD_MAX_NUMBER_FILES = 256
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["registry.api.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["registry.api.parsers.StrictJSONParser"],
     "EXCEPTION_HANDLER": "config.problems.problem_handler",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,

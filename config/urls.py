@@ -2,6 +2,10 @@ from django.urls import include, path
 
 from config.health import alive, ready
 
+handler400 = "config.problems.bad_request"
+handler404 = "config.problems.not_found"
+handler500 = "config.problems.server_error"
+
 urlpatterns = [
     path("healthz", alive),
     path("readyz", ready),

@@ -15,7 +15,8 @@ LorekeeperError
 │   │   └── WrongState
 │   ├── IllegalTransition
 │   ├── StaleState
-│   └── PayloadTooLarge
+│   ├── PayloadTooLarge
+│   └── SignerUnavailable
 └── (one tree more in each app above)
 """
 
@@ -62,6 +63,13 @@ class NotAuthenticated(RegistryError):
 
 class PayloadTooLarge(RegistryError):
     code = "payload_too_large"
+
+
+class SignerUnavailable(RegistryError):
+    """The key that signs can't be used; what needs a signature has to wait for an operator."""
+
+    code = "signer_unavailable"
+    retryable = True
 
 
 class Conflict(RegistryError):

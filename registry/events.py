@@ -5,7 +5,7 @@ Each is called by a service inside the transaction that makes the change.
 
 from registry.actors import Actor
 from registry.audit import PLATFORM_CHAIN, append_record
-from registry.models import Adapter, ApiToken, BaseModelRevision, Membership, SigningKey, Tenant, Version
+from registry.models import Adapter, ApiToken, BaseModelRevision, Membership, Person, SigningKey, Tenant, Version
 from registry.states import VersionState
 
 
@@ -16,6 +16,17 @@ def tenant_created(*, actor: Actor, tenant: Tenant) -> None:
         action="platform:tenant:create",
         object_=_object("tenant", tenant.pk, tenant.name),
         after={"name": tenant.name, "title": tenant.title},
+    )
+
+
+def platform_admin_made(*, actor: Actor, person: Person) -> None:
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:admin:make",
+        object_=_object("person", person.pk, person.email),
+        before={"is_platform_admin": False},
+        after={"is_platform_admin": True},
     )
 
 

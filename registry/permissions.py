@@ -98,6 +98,8 @@ def require_on_platform(actor: Actor, action: Action) -> None:
         raise PermissionDenied(_missing(actor, action))
     if action is Action.MANAGE_PLATFORM and not actor.is_platform_admin:
         raise PermissionDenied(_("Only a platform admin may do this."))
+    if action is Action.VIEW_PLATFORM and not (actor.is_platform_admin or actor.roles):
+        raise PermissionDenied(_("You are not a member of any tenant."))
 
 
 def _missing(actor: Actor, action: Action) -> str:

@@ -1,5 +1,6 @@
 """Reads. Each takes the actor and sees only what the actor may see."""
 
+from typing import Final
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -9,6 +10,10 @@ from registry.actors import Actor
 from registry.errors import NotFound
 from registry.models import Adapter, AuditRecord, BaseModel, BaseModelRevision, Membership, SigningKey, Tenant, Version
 from registry.permissions import Action, require_in_tenant, require_on_platform
+
+# What one answer holds at most of a list that grows without end.
+MAX_LISTED: Final = 1000
+SHOWN_WITH_VERSION: Final = ("files__artifact", "approvals__reviewer")
 
 
 def get_tenant(*, actor: Actor, name: str, action: Action = Action.VIEW_TENANT) -> Tenant:
@@ -73,8 +78,10 @@ def get_version_by_id(*, version_id: UUID) -> Version:
 
 
 def list_versions(*, actor: Actor, tenant: str, adapter: str) -> QuerySet[Version]:
+    """The newest, with all that showing them needs."""
     line = get_adapter(actor=actor, tenant=tenant, name=adapter)
-    return versions_with_relations().filter(adapter=line).order_by("-created_at", "-name")
+    versions = versions_with_relations().prefetch_related(*SHOWN_WITH_VERSION).filter(adapter=line)
+    return versions.order_by("-created_at", "-name")[:MAX_LISTED]
 
 
 def list_base_models(*, actor: Actor) -> QuerySet[BaseModel]:

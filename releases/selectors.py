@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 from registry.actors import Actor
 from registry.errors import NotFound
 from registry.permissions import Action
-from registry.selectors import get_tenant
+from registry.selectors import MAX_LISTED, get_tenant
 from releases.models import Alias, AliasRevision
 
 
@@ -41,10 +41,10 @@ def list_aliases(*, actor: Actor, tenant: str) -> QuerySet[Alias]:
 
 
 def list_alias_history(*, actor: Actor, tenant: str, name: str) -> QuerySet[AliasRevision]:
-    """Newest first."""
+    """Newest first; the oldest of a very long history are left out."""
     alias = get_alias(actor=actor, tenant=tenant, name=name)
     return (
         AliasRevision.objects.select_related("version__adapter", "previous_version")
         .filter(alias=alias)
-        .order_by("-number")
+        .order_by("-number")[:MAX_LISTED]
     )

@@ -19,7 +19,8 @@ class NodeInput(serializers.Serializer[Any]):
     gpu_slots = serializers.IntegerField(min_value=1, max_value=4096)
     cpu_slots = serializers.IntegerField(min_value=1, max_value=100_000)
     max_rank = serializers.IntegerField(min_value=1, max_value=4096)
-    disk_bytes = serializers.IntegerField(min_value=1, max_value=2**62)
+    # The largest number that canonical JSON, and with it the audit log, can hold.
+    disk_bytes = serializers.IntegerField(min_value=1, max_value=2**53 - 1)
 
 
 class PlaceInput(serializers.Serializer[Any]):

@@ -14,7 +14,7 @@ from registry.actors import Actor
 from registry.api.authentication import actor_of
 from registry.api.bodies import read_input
 from registry.models import Version
-from registry.permissions import Action
+from registry.permissions import Action, require_on_platform
 from registry.selectors import find_base_revision, get_version
 
 
@@ -28,6 +28,7 @@ class NodesView(APIView):
 
     def post(self, request: Request) -> Response:
         actor = actor_of(request)
+        require_on_platform(actor, Action.MANAGE_PLATFORM)
         body = read_input(request, NodeInput)
         name = body.pop("name")
         revision = find_base_revision(base_model=body.pop("base_model"), label=body.pop("base_revision"))
@@ -44,7 +45,9 @@ class NodeView(APIView):
 
 class RotateTokenView(APIView):
     def post(self, request: Request, node: str) -> Response:
-        made = rotate_node_token(actor=actor_of(request), node=find_node(name=node))
+        actor = actor_of(request)
+        found = get_node(actor=actor, name=node, action=Action.MANAGE_PLATFORM)
+        made = rotate_node_token(actor=actor, node=found)
         return Response(node_document(made.node, token=made.token))
 
 

@@ -7,11 +7,12 @@ from django.conf import settings
 from django.utils import timezone
 
 from cachecontrol.models import Residency
-from registry.models import Version, VersionFile
+from registry.models import VersionFile
 from registry.naming import object_key
 from registry.services.keys import signer
 from registry.services.stores import artifact_store
-from registry.signing.grants import Grant, issue_grant
+from registry.signing.grants import EVICT as EVICT_ACTION
+from registry.signing.grants import LOAD, Grant, issue_grant
 from registry.stores.ports import ArtifactStore
 
 WARM: Final = "node.warm"
@@ -30,7 +31,7 @@ def warm_command(residency: Residency) -> Command:
     return {
         "generation": residency.generation,
         "engine_name": version.engine_name,
-        "grant": _grant(residency, version),
+        "grant": _grant(residency, LOAD),
         "bundle": version.signature.bundle,
         "attestation": version.signature.attestation,
         "files": [_file(store, file, version.adapter.tenant.name) for file in files],
@@ -39,14 +40,17 @@ def warm_command(residency: Residency) -> Command:
 
 
 def evict_command(residency: Residency) -> Command:
+    """What a node needs to unload the version: granted too, or whoever writes to the queue could have it done."""
     return {
         "generation": residency.generation,
         "engine_name": residency.version.engine_name,
+        "grant": _grant(residency, EVICT_ACTION),
         "grace_s": int(settings.EVICT_GRACE_S),
     }
 
 
-def _grant(residency: Residency, version: Version) -> str:
+def _grant(residency: Residency, action: str) -> str:
+    version = residency.version
     grant = Grant(
         node=residency.node.name,
         version_id=str(version.pk),
@@ -58,6 +62,7 @@ def _grant(residency: Residency, version: Version) -> str:
         root_digest=version.root_digest,
         generation=residency.generation,
         expires_at=timezone.now() + GRANT_LIFETIME,
+        action=action,
     )
     return issue_grant(signer(), grant)
 

@@ -32,7 +32,7 @@ from cachecontrol.states import Desired, NodeStatus, Observed
 from cachecontrol.transitions import move_observed, note
 from registry import dispatch
 from registry.actors import Actor, system_actor
-from registry.errors import LorekeeperError
+from registry.errors import SignerUnavailable
 from registry.states import VersionState
 from registry.stores.errors import StoreError
 
@@ -63,11 +63,14 @@ def reconcile_residency(*, residency_id: int) -> Decision:
 
 def sweep_residencies() -> None:
     """Repair what a lost message or a killed process left behind. One residency's trouble doesn't stop the others."""
-    mark_lost_nodes(actor=system_actor("reconciler"))
+    try:
+        mark_lost_nodes(actor=system_actor("reconciler"))
+    except Exception:
+        logger.exception("lost nodes are looked for again by the next sweep")
     for residency_id in list_unsettled_residencies().values_list("pk", flat=True):
         try:
             reconcile_residency(residency_id=residency_id)
-        except LorekeeperError:
+        except Exception:
             logger.exception("residency %s is left to the next sweep", residency_id)
 
 
@@ -104,7 +107,7 @@ def _send(residency: Residency, decision: SendWarm | SendEvict) -> None:
             dispatch.send_to_node(residency.node.name, WARM, warm_command(residency))
         else:
             dispatch.send_to_node(residency.node.name, EVICT, evict_command(residency))
-    except (dispatch.BrokerAway, StoreError) as error:
+    except (dispatch.BrokerAway, SignerUnavailable, StoreError) as error:
         logger.warning("no command for %s, the sweep will send it: %s", residency, error)
         _take_back(residency)
 

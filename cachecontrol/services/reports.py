@@ -13,6 +13,7 @@ from cachecontrol import events
 from cachecontrol.models import Node, Residency
 from cachecontrol.selectors import get_reporting_node, lock_node, residencies_with_relations
 from cachecontrol.services import wishes
+from cachecontrol.services.places import is_broken
 from cachecontrol.states import (
     ENDS,
     OBSERVED_AFTER,
@@ -145,6 +146,9 @@ def _record_loss(actor: Actor, residency: Residency, report: NodeReport) -> None
 
 
 def _may_be_loaded(residency: Residency) -> bool:
+    """What failed for good may not: nothing is on its way, and what the failure left in the engine has to go."""
+    if is_broken(residency):
+        return False
     return residency.desired == Desired.GPU or residency.observed != Observed.ABSENT
 
 

@@ -16,8 +16,9 @@ from cachecontrol.selectors import SERVABLE_STATES, residencies_with_relations
 from cachecontrol.states import Desired, Observed
 from cachecontrol.transitions import begin_residency, move_desired, note, once_more
 from registry import dispatch
-from registry.actors import Actor
+from registry.actors import Actor, system_actor
 from registry.models import Signature, Version
+from registry.permissions import can_see_tenant
 
 _A_NEW_TRY = {"attempts": 0, "retry_at": None, "message": "", "error_class": ""}
 
@@ -72,10 +73,11 @@ def release(*, actor: Actor, residency: Residency, reason: str = "") -> None:
 
 
 def release_victim(*, actor: Actor, node: Node, version_id: UUID) -> None:
-    """Let a version leave to make room. The newcomer isn't named in the record: it may be another tenant's."""
+    """Let a version leave to make room. Its tenant is told neither the newcomer nor who asked, unless of its own."""
     residency = lock_residency(node=node, version_id=version_id)
     if residency is not None:
-        release(actor=actor, residency=residency, reason="to make room")
+        is_member = can_see_tenant(actor, residency.version.adapter.tenant_id)
+        release(actor=actor if is_member else system_actor("placement"), residency=residency, reason="to make room")
 
 
 def lock_residency(*, node: Node, version_id: UUID) -> Residency | None:

@@ -1,12 +1,12 @@
 """Reading request bodies: always a JSON object, always within the declared shape."""
 
-import json
 from typing import Any
 
 from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
+from registry.base_models import strict_json
 from registry.errors import InvalidInput
 
 _MAX_DEPTH = 32
@@ -26,12 +26,20 @@ def check_input(data: Any, shape: type[Serializer[Any]]) -> dict[str, Any]:  # n
     return dict(form.validated_data)
 
 
-def read_manifest(text: str) -> Any:  # noqa: ANN401  any JSON value
-    """The ``manifest`` part of a multipart push. Raises ``InvalidInput`` when it is not JSON."""
+def parse_json(data: bytes, *, field: str | None = None) -> Any:  # noqa: ANN401  any JSON value
+    """The value ``data`` holds, whatever it is. Raises ``InvalidInput`` when two readers could see different things."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise InvalidInput(_("The part “manifest” is not JSON."), field="manifest") from None
+        return strict_json.parse(data)
+    except strict_json.StrictJsonError as error:
+        raise InvalidInput(_("This can't be read as JSON: %(reason)s.") % {"reason": error}, field=field) from None
+
+
+def read_manifest(request: Request) -> Any:  # noqa: ANN401  any JSON value
+    """The ``manifest`` part of a multipart push. Raises ``InvalidInput`` when it is missing, a file, or not JSON."""
+    text = request.data.get("manifest")
+    if not isinstance(text, str):
+        raise InvalidInput(_("Send the manifest as a part “manifest” without a file name."), field="manifest")
+    return parse_json(text.encode(errors="surrogatepass"), field="manifest")
 
 
 def _has_nul(value: Any, depth: int = 0) -> bool:  # noqa: ANN401  any JSON value

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.db.models import prefetch_related_objects
+
 from registry.models import (
     Adapter,
     ApiToken,
@@ -13,6 +15,7 @@ from registry.models import (
     Tenant,
     Version,
 )
+from registry.selectors import SHOWN_WITH_VERSION
 from registry.services.uploads import StartedUpload
 
 Document = dict[str, Any]
@@ -71,6 +74,7 @@ def adapter_document(adapter: Adapter) -> Document:
 
 
 def version_document(version: Version) -> Document:
+    prefetch_related_objects([version], *SHOWN_WITH_VERSION)
     return {
         "id": str(version.pk),
         "tenant": version.adapter.tenant.name,
@@ -88,7 +92,7 @@ def version_document(version: Version) -> Document:
         "target_modules": list(version.target_modules),
         "files": [
             {"path": file.path, "size": file.artifact.size, "sha256": file.artifact.sha256}
-            for file in version.files.select_related("artifact")
+            for file in version.files.all()
         ],
         "uploader": version.uploader.email,
         "created_at": version.created_at,
@@ -100,7 +104,7 @@ def version_document(version: Version) -> Document:
                 "comment": approval.comment,
                 "at": approval.created_at,
             }
-            for approval in version.approvals.select_related("reviewer")
+            for approval in version.approvals.all()
         ],
     }
 

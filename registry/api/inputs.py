@@ -1,10 +1,14 @@
 """Shapes of request bodies. Rules beyond type and presence belong to the services."""
 
+import json
 from typing import Any
 
+from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from registry.states import Role, Scope, TokenKind
+
+_MAX_LINEAGE = 64 * 1024
 
 
 class TenantInput(serializers.Serializer[Any]):
@@ -54,6 +58,11 @@ class VersionInput(serializers.Serializer[Any]):
     base_revision = serializers.CharField()
     files = FileInput(many=True)
     lineage = serializers.DictField(required=False, default=dict)
+
+    def validate_lineage(self, value: dict[str, Any]) -> dict[str, Any]:
+        if len(json.dumps(value)) > _MAX_LINEAGE:
+            raise serializers.ValidationError(_("The lineage is longer than %(most)d bytes.") % {"most": _MAX_LINEAGE})
+        return value
 
 
 class ApprovalInput(serializers.Serializer[Any]):

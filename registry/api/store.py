@@ -14,6 +14,7 @@ from registry.services.stores import folder_store
 from registry.stores.folder import FolderStore
 
 _CHUNK = 1024 * 1024
+_MAX_LENGTH_DIGITS = 20
 
 
 class RawParser(BaseParser):
@@ -29,9 +30,8 @@ class StoreView(APIView):
     parser_classes = (RawParser,)
 
     def put(self, request: Request, ticket: str) -> Response:
-        length = int(request.META.get("CONTENT_LENGTH") or 0)
         body = cast("BinaryIO", request._request)  # noqa: SLF001  the unread body: DRF would parse it
-        stored = _store().accept_put(ticket, body, content_length=length)
+        stored = _store().accept_put(ticket, body, content_length=_length(request))
         return Response(status=200 if stored else 412)
 
     def get(self, request: Request, ticket: str) -> StreamingHttpResponse:
@@ -40,6 +40,11 @@ class StoreView(APIView):
         response = StreamingHttpResponse(_chunks(store, found.key), content_type="application/octet-stream")
         response["Content-Length"] = str(found.size)
         return response
+
+
+def _length(request: Request) -> int | None:
+    said = request.META.get("CONTENT_LENGTH") or "0"
+    return int(said) if said.isascii() and said.isdigit() and len(said) < _MAX_LENGTH_DIGITS else None
 
 
 def _store() -> FolderStore:

@@ -2,6 +2,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -11,6 +12,7 @@ from registry.api.authentication import actor_of
 from registry.api.bodies import read_input
 from registry.api.documents import member_document, tenant_document, token_document
 from registry.api.inputs import MemberInput, TenantInput, TokenInput
+from registry.errors import InvalidInput
 from registry.models import ApiToken, Tenant
 from registry.permissions import Action
 from registry.selectors import get_tenant, list_members, list_tenants
@@ -50,7 +52,7 @@ class MembersView(APIView):
 class MemberRoleView(APIView):
     def delete(self, request: Request, tenant: str, email: str, role: str) -> Response:
         actor = actor_of(request)
-        remove_member(actor=actor, tenant=_managed(actor, tenant), email=email, role=Role(role))
+        remove_member(actor=actor, tenant=_managed(actor, tenant), email=email, role=_role(role))
         return Response(status=204)
 
 
@@ -85,6 +87,13 @@ class TokenView(APIView):
 
 def _managed(actor: Actor, tenant: str) -> Tenant:
     return get_tenant(actor=actor, name=tenant, action=Action.MANAGE_TENANT)
+
+
+def _role(name: str) -> Role:
+    try:
+        return Role(name)
+    except ValueError:
+        raise InvalidInput(_("There is no role named %(name)s.") % {"name": name}, field="role") from None
 
 
 def _who(actor: Actor) -> dict[str, Any]:

@@ -3,7 +3,6 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpResponseRedirect
 from django.utils.translation import gettext as _
-from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -13,6 +12,7 @@ from registry.api.authentication import actor_of
 from registry.api.bodies import check_input, read_input, read_manifest
 from registry.api.documents import signature_document, upload_document, version_document
 from registry.api.inputs import ApprovalInput, ReasonInput, VersionInput
+from registry.api.parsers import PushParser
 from registry.errors import InvalidInput, NotFound
 from registry.models import Signature, Version
 from registry.naming import object_key
@@ -41,12 +41,12 @@ class VersionsView(APIView):
 class PushView(APIView):
     """One multipart request: a part ``manifest`` and one part per file, named by its path."""
 
-    parser_classes = (MultiPartParser,)
+    parser_classes = (PushParser,)
 
     def post(self, request: Request, tenant: str, adapter: str) -> Response:
         actor = actor_of(request)
         line = get_adapter(actor=actor, tenant=tenant, name=adapter, action=Action.UPLOAD_VERSION)
-        body = check_input(read_manifest(request.data.get("manifest", "")), VersionInput)
+        body = check_input(read_manifest(request), VersionInput)
         version = push_version(actor=actor, adapter=line, parts=_parts(request), **_upload(body))
         return Response(version_document(version), status=202)
 

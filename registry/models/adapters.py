@@ -43,6 +43,7 @@ class Version(models.Model):
     target_modules = ArrayField(models.CharField(max_length=200), default=list)
     validation_digest = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)
+    validation_sent_at = models.DateTimeField(null=True)
     purged_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -29,7 +29,7 @@ def approve_version(*, actor: Actor, version: Version, digest: str, comment: str
 
     """
     reviewer_id = _reviewer(actor, version, digest)
-    if _approved_by(version, reviewer_id):
+    if _decided_by(version, reviewer_id, VersionState.APPROVED, Decision.APPROVED):
         return version
     _require_candidate(version)
     key = signer()
@@ -39,7 +39,7 @@ def approve_version(*, actor: Actor, version: Version, digest: str, comment: str
     attestation = sign_release(key, release_claims(version, [approval]), files)
     with transaction.atomic():
         locked = versions_with_relations().select_for_update(of=("self",), no_key=True).get(pk=version.pk)
-        if _approved_by(locked, reviewer_id):
+        if _decided_by(locked, reviewer_id, VersionState.APPROVED, Decision.APPROVED):
             return locked
         _require_candidate(locked)
         _write_approval(locked, reviewer_id, Decision.APPROVED, comment)
@@ -65,9 +65,14 @@ def approve_version(*, actor: Actor, version: Version, digest: str, comment: str
 
 @transaction.atomic
 def decline_version(*, actor: Actor, version: Version, reason: str) -> Version:
-    """Refuse a candidate for good. The uploader may not even decline: that would be deciding, too."""
+    """Refuse a candidate for good. Quiet when this reviewer has refused it already.
+
+    The uploader may not even decline: that would be deciding, too.
+    """
     reviewer_id = _reviewer(actor, version, version.root_digest)
     locked = versions_with_relations().select_for_update(of=("self",), no_key=True).get(pk=version.pk)
+    if _decided_by(locked, reviewer_id, VersionState.REJECTED, Decision.DECLINED):
+        return locked
     _require_candidate(locked)
     _write_approval(locked, reviewer_id, Decision.DECLINED, reason)
     move_version(locked, was=VersionState.CANDIDATE, to=VersionState.REJECTED, message=reason)
@@ -120,10 +125,9 @@ def _reviewer(actor: Actor, version: Version, digest: str) -> int:
     return actor.person_id
 
 
-def _approved_by(version: Version, reviewer_id: int) -> bool:
+def _decided_by(version: Version, reviewer_id: int, state: VersionState, decision: Decision) -> bool:
     return (
-        version.state == VersionState.APPROVED
-        and version.approvals.filter(reviewer_id=reviewer_id, decision=Decision.APPROVED.value).exists()
+        version.state == state and version.approvals.filter(reviewer_id=reviewer_id, decision=decision.value).exists()
     )
 
 

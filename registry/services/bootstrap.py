@@ -6,8 +6,9 @@ from pathlib import Path
 
 from django.db import transaction
 
-from registry.actors import system_actor
-from registry.models import ApiToken
+from registry import events
+from registry.actors import Actor, system_actor
+from registry.models import ApiToken, Person
 from registry.services.stores import artifact_store
 from registry.services.tenants import ensure_person
 from registry.services.tokens import create_platform_token, digest_of
@@ -24,10 +25,8 @@ def bootstrap_platform(*, admin_email: str, data_file: Path) -> None:
     artifact_store().ensure_ready()
     known = json.loads(data_file.read_text()) if data_file.exists() else {}
     with transaction.atomic():
-        admin = ensure_person(email=admin_email)
-        admin.is_platform_admin = True
-        admin.save(update_fields=["is_platform_admin"])
         actor = system_actor("bootstrap")
+        admin = _ensure_admin(actor, admin_email)
         if not is_valid_token(known.get("admin_token", "")):
             known["admin_token"] = create_platform_token(
                 actor=actor, name="bootstrap admin", kind=TokenKind.PERSON, scopes=_ADMIN_SCOPES, person=admin
@@ -39,6 +38,15 @@ def bootstrap_platform(*, admin_email: str, data_file: Path) -> None:
         write_secret_file(data_file, json.dumps(known, indent=2) + "\n")
 
 
+def _ensure_admin(actor: Actor, email: str) -> Person:
+    person = ensure_person(email=email)
+    if not person.is_platform_admin:
+        person.is_platform_admin = True
+        person.save(update_fields=["is_platform_admin"])
+        events.platform_admin_made(actor=actor, person=person)
+    return person
+
+
 def is_valid_token(text: str) -> bool:
     """Whether the database knows this token and it is not revoked."""
     return bool(text) and ApiToken.objects.filter(digest=digest_of(text), revoked_at__isnull=True).exists()
@@ -47,7 +55,9 @@ def is_valid_token(text: str) -> bool:
 def write_secret_file(path: Path, text: str) -> None:
     """Write whole or not at all, readable by the owner alone."""
     temporary = path.with_name(f".{path.name}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    # What a killed run or somebody else left there may be open to others.
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
         file.flush()

@@ -82,6 +82,18 @@ def revoke_token(*, actor: Actor, tenant: Tenant, prefix: str) -> ApiToken:
     return token
 
 
+@transaction.atomic
+def revoke_platform_token(*, actor: Actor, prefix: str) -> ApiToken:
+    """Revoke an admin's, a gateway's or a node's token at once. A token already revoked stays as it is."""
+    require_on_platform(actor, Action.MANAGE_PLATFORM)
+    found = ApiToken.objects.select_for_update(of=("self",), no_key=True).filter(tenant=None, prefix=prefix)
+    token = found.first()
+    if token is None:
+        raise NotFound(_("The platform has no token with this prefix."), field="prefix")
+    withdraw_token(actor=actor, token=token)
+    return token
+
+
 def withdraw_token(*, actor: Actor, token: ApiToken) -> None:
     """Mark a locked token as revoked; the caller has checked the permission."""
     if token.revoked_at is not None:

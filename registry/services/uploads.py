@@ -39,6 +39,8 @@ _RESUMABLE: Final = frozenset(
     {VersionState.UPLOADING, VersionState.VALIDATING, VersionState.CANDIDATE, VersionState.APPROVED}
 )
 
+_COUNTER_DIGITS: Final = 9
+
 
 @dataclass(frozen=True, slots=True)
 class UploadTarget:
@@ -202,7 +204,9 @@ def _next_name(adapter: Adapter) -> str:
     taken = Version.objects.filter(adapter=adapter, name__startswith=f"{today:%Y-%m-%d}.").values_list(
         "name", flat=True
     )
-    counters = [int(name.rpartition(".")[2]) for name in taken if name.rpartition(".")[2].isdigit()]
+    endings = [name.rpartition(".")[2] for name in taken]
+    # A name that somebody chose may end with more digits than a default name has room for.
+    counters = [int(ending) for ending in endings if ending.isdigit() and len(ending) <= _COUNTER_DIGITS]
     return default_version_name(today, max(counters, default=0) + 1)
 
 
@@ -273,6 +277,8 @@ def _targets(version: Version) -> tuple[UploadTarget, ...]:
 def _check_stored(version: Version, file: VersionFile) -> None:
     stored = artifact_store().stat(object_key(tenant=version.adapter.tenant.name, sha256=file.artifact.sha256))
     if stored is None:
+        # A purge killed before its commit has deleted bytes that are still noted as stored: have them sent again.
+        Artifact.objects.filter(pk=file.artifact_id).update(stored_at=None)
         raise UploadIncomplete(
             _("%(path)s has not arrived. Upload it, then finalize again.") % {"path": file.path}, field=file.path
         )

@@ -1,11 +1,13 @@
 """What comes of an upload: the result of the checks, the end of an abandoned one, and the purge of refused bytes."""
 
 from datetime import datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -18,6 +20,9 @@ from registry.selectors import versions_with_relations
 from registry.services.stores import artifact_store
 from registry.states import VersionState
 from registry.transitions import move_version
+
+# How many of one kind a sweep looks at; the rest are left to the next one.
+MAX_SWEPT: Final = 100
 
 
 @transaction.atomic
@@ -97,10 +102,21 @@ def purge_version(*, version_id: UUID) -> None:
         Version.objects.filter(pk=version.pk).update(purged_at=timezone.now())
 
 
+@transaction.atomic
+def send_validation_again(*, version_id: UUID) -> None:
+    """Nudge the validation once more; the next time is a deadline from now, however often the sweep comes by."""
+    waiting = Version.objects.filter(pk=version_id, state=VersionState.VALIDATING.value)
+    if waiting.update(validation_sent_at=timezone.now()):
+        dispatch.nudge(dispatch.VALIDATE_VERSION, version_id=str(version_id))
+
+
 def stalled_validations() -> list[UUID]:
-    """Versions whose validation was nudged long ago and has not come back."""
+    """Versions whose validation was nudged long ago and has not come back, the longest forgotten first."""
     since = timezone.now() - timedelta(seconds=settings.VALIDATE_DEADLINE_S)
-    return _ids(Q(state=VersionState.VALIDATING.value, state_changed_at__lt=since))
+    waiting = Version.objects.filter(state=VersionState.VALIDATING.value, state_changed_at__lt=since)
+    sent_at = Coalesce("validation_sent_at", "state_changed_at")
+    stalled = waiting.annotate(sent_at=sent_at).filter(sent_at__lt=since).order_by("sent_at")
+    return list(stalled.values_list("pk", flat=True)[:MAX_SWEPT])
 
 
 def abandoned_uploads() -> list[UUID]:
@@ -121,4 +137,4 @@ def _urls_expired_before() -> datetime:
 
 
 def _ids(condition: Q) -> list[UUID]:
-    return list(Version.objects.filter(condition).order_by("state_changed_at").values_list("pk", flat=True)[:100])
+    return list(Version.objects.filter(condition).order_by("state_changed_at").values_list("pk", flat=True)[:MAX_SWEPT])

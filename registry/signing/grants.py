@@ -1,4 +1,4 @@
-"""Grants: short-lived signed permissions for one node to load one version (JWT, ES256)."""
+"""Grants: short-lived signed permissions for one node to load, or to evict, one version (JWT, ES256)."""
 
 import base64
 import json
@@ -28,7 +28,9 @@ CLOCK_SKEW = timedelta(seconds=30)
 MAX_GRANT_CHARACTERS = 4096
 _ISSUER = "lorekeeper"
 _TYPE = "lorekeeper-grant+jwt"
-_TEXT_CLAIMS = ("version_id", "engine_name", "tenant", "adapter", "version", "base_revision", "root_digest")
+LOAD = "load"
+EVICT = "evict"
+_TEXT_CLAIMS = ("action", "version_id", "engine_name", "tenant", "adapter", "version", "base_revision", "root_digest")
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "jti", "generation", *_TEXT_CLAIMS]
 _COORDINATE_BYTES = 32
 
@@ -37,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """One node may load one version.
+    """One node may do one thing with one version.
 
     Attributes:
         node: the node's name.
@@ -46,6 +48,7 @@ class Grant:
         root_digest: digest of the version's files (hex).
         generation: of the node's residency; older ones are void.
         expires_at: with time zone; whole seconds count.
+        action: LOAD or EVICT.
 
     """
 
@@ -59,6 +62,7 @@ class Grant:
     root_digest: str
     generation: int
     expires_at: datetime
+    action: str = LOAD
 
 
 def issue_grant(signer: Signer, grant: Grant, *, now: datetime | None = None) -> str:

@@ -1,11 +1,15 @@
 -- Least privilege. The roles are made by deploy/postgres/roles.sql; the owner runs this.
 GRANT USAGE ON SCHEMA public TO lorekeeper_app, lorekeeper_gateway;
-GRANT SELECT, INSERT, UPDATE, DELETE ON
-    registry_tenant, registry_person, registry_membership, registry_apitoken, registry_basemodel,
-    registry_basemodelrevision, registry_adapter, registry_artifact, registry_signingkey
-    TO lorekeeper_app;
+GRANT SELECT, INSERT, DELETE ON registry_membership TO lorekeeper_app;
 GRANT SELECT, INSERT, UPDATE ON registry_version TO lorekeeper_app;
+-- Locking a row takes the right to change a column of it.
+GRANT UPDATE (description) ON registry_adapter TO lorekeeper_app;
+GRANT UPDATE (stored_at) ON registry_artifact TO lorekeeper_app;
+GRANT UPDATE (last_used_at, revoked_at) ON registry_apitoken TO lorekeeper_app;
+GRANT UPDATE (is_platform_admin, password) ON registry_person TO lorekeeper_app;
 GRANT SELECT, INSERT ON
+    registry_tenant, registry_person, registry_apitoken, registry_basemodel, registry_basemodelrevision,
+    registry_adapter, registry_artifact, registry_signingkey,
     registry_versionfile, registry_validationreport, registry_approval, registry_signature TO lorekeeper_app;
 GRANT SELECT ON registry_auditrecord, django_migrations, django_content_type TO lorekeeper_app;
 REVOKE ALL ON FUNCTION audit_append(text, text, text, text) FROM PUBLIC;

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
@@ -184,6 +185,7 @@ def _connect(endpoint: str, *, access_key: str, secret_key: str, region: str, at
         read_timeout=60,
         retries={"mode": "standard", "total_max_attempts": attempts},
         max_pool_connections=32,
+        proxies=_proxies(endpoint),
     )
     return boto3.client(
         "s3",
@@ -193,6 +195,11 @@ def _connect(endpoint: str, *, access_key: str, secret_key: str, region: str, at
         region_name=region,
         config=config,
     )
+
+
+def _proxies(endpoint: str) -> dict[str, str] | None:
+    """None: those of the environment. A store on this machine is never asked through one."""
+    return {} if urlsplit(endpoint).hostname in {"localhost", "127.0.0.1", "::1"} else None
 
 
 @contextmanager

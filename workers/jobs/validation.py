@@ -1,8 +1,11 @@
 """One validation run: fetch the bytes into a scratch folder, check them, record the report."""
 
+import logging
 import shutil
 import tempfile
+import time
 from pathlib import Path
+from typing import Final
 from uuid import UUID
 
 from registry.actors import system_actor
@@ -17,17 +20,32 @@ from registry.states import VersionState
 from registry.stores.errors import ObjectMissing
 from workers.validation import DeclaredFile, Limits, Report, check_folder
 
+logger = logging.getLogger(__name__)
+_SCRATCH: Final = "lorekeeper-validate-"
+_ABANDONED_AFTER_S: Final = 2 * 3600
+_MAX_KEPT_RANK: Final = 2**31 - 1
+
 
 def validate_version(*, version_id: UUID) -> None:
     """Validate a version that waits for it; quiet when it was decided already."""
     version = get_version_by_id(version_id=version_id)
     if version.state != VersionState.VALIDATING:
         return
-    with tempfile.TemporaryDirectory(prefix="lorekeeper-validate-") as scratch:
+    _remove_abandoned()
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH) as scratch:
         folder = Path(scratch)
         _fetch(version, folder)
         report = _check(version, folder)
     record_validation(actor=system_actor("validate"), version_id=version_id, report=stored_report(report))
+
+
+def _remove_abandoned() -> None:
+    """A worker that was killed leaves its scratch folder behind; no run is older than its task's time limit."""
+    oldest = time.time() - _ABANDONED_AFTER_S
+    for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        if folder.is_dir() and not folder.is_symlink() and folder.stat().st_mtime < oldest:
+            logger.warning("removing %s, which a killed validation left behind", folder)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def stored_report(report: Report) -> StoredReport:
@@ -38,9 +56,14 @@ def stored_report(report: Report) -> StoredReport:
         summary=" ".join(report.reasons),
         document=report.to_json(),
         digest=report.digest,
-        rank=report.facts.rank,
+        rank=_kept_rank(report.facts.rank),
         target_modules=report.facts.target_modules,
     )
+
+
+def _kept_rank(rank: int | None) -> int | None:
+    """A refused upload may claim any rank; one that no column holds is left to the report."""
+    return rank if rank is not None and rank <= _MAX_KEPT_RANK else None
 
 
 def _fetch(version: Version, folder: Path) -> None:

@@ -15,8 +15,3 @@ from registry.errors import StaleState
 def reconcile_version(version_id: str) -> None:
     """Do now what a change of this version asks for; the sweep does it too, only later."""
     reconcile.reconcile_version(version_id=UUID(version_id))
-
-
-def sweep_residencies() -> None:
-    """Part of the sweep: repair lost commands, find lost nodes."""
-    reconcile.sweep_residencies()

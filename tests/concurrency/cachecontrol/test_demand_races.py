@@ -16,7 +16,7 @@ from tests.concurrency.racing import errors_in, race
 from tests.factories.cachecontrol import gateway_actor, make_node, report, tell
 from tests.factories.registry import make_actor, make_adapter, make_version
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("sent")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("sent", "signer")]
 
 
 @pytest.fixture

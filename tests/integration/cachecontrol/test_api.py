@@ -101,8 +101,8 @@ def test_a_node_is_registered_with_its_token_shown_once(admin: APIClient, versio
 
 def test_members_do_not_register_nodes(version: Version) -> None:
     client = member(version.adapter.tenant, *Role)
-    assert post(client, "nodes", {}).status_code in (400, 403)
-    assert client.post("/api/v1/nodes/n1/rotate-token").status_code == 404
+    assert post(client, "nodes", {}).status_code == 403
+    assert client.post("/api/v1/nodes/n1/rotate-token").status_code == 403
 
 
 def test_an_operator_warms_and_evicts(node: Node, version: Version) -> None:
@@ -211,3 +211,30 @@ def test_a_rotated_token_no_longer_reports(admin: APIClient) -> None:
     admin.post("/api/v1/nodes/n1/rotate-token")
     body = {"boot_id": "b", "engine_healthy": True, "loaded": [], "on_disk": []}
     assert post(client_with(made.token), "node/report", body).status_code == 401
+
+
+def test_the_size_of_a_disk_is_a_number_that_every_reader_of_json_understands(admin: APIClient, node: Node) -> None:
+    body = {**node_body(node), "name": "n9", "disk_bytes": 2**60}
+    assert admin.post("/api/v1/nodes", body, format="json").status_code == 400
+    assert admin.post("/api/v1/nodes", {**body, "disk_bytes": 2**53 - 1}, format="json").status_code == 201
+
+
+def test_who_may_not_register_nodes_learns_nothing_of_names_by_trying(gateway: APIClient, node: Node) -> None:
+    for name in ("n1", "no-such-node"):
+        assert gateway.post(f"/api/v1/nodes/{name}/rotate-token").status_code == 403
+    for label in (node.base_revision.label, "no-such-revision"):
+        body = {**node_body(node), "name": "n9", "base_revision": label}
+        assert gateway.post("/api/v1/nodes", body, format="json").status_code == 403
+
+
+def node_body(node: Node) -> dict[str, Any]:
+    return {
+        "engine_kind": "vllm",
+        "engine_url": "http://127.0.0.1:8100",
+        "base_model": node.base_revision.base_model.name,
+        "base_revision": node.base_revision.label,
+        "gpu_slots": 2,
+        "cpu_slots": 4,
+        "max_rank": 64,
+        "disk_bytes": 10**9,
+    }

@@ -11,6 +11,7 @@ from django.utils import timezone
 from cachecontrol.models import Node, Residency
 from cachecontrol.services.demand import demand_version
 from cachecontrol.services.nodes import rotate_node_token
+from cachecontrol.services.reconcile import sweep_residencies
 from cachecontrol.services.residencies import evict_version, warm_version
 from cachecontrol.states import Outcome
 from deploy.embedded.postgres import APP
@@ -20,7 +21,6 @@ from releases.services.aliases import roll_back_alias
 from tests.factories.cachecontrol import backdate, gateway_actor, make_node, report, tell
 from tests.factories.registry import make_actor, make_adapter, make_version
 from tests.factories.releases import point_alias
-from workers.tasks.reconcile import sweep_residencies
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("sent")]
 

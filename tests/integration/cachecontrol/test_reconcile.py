@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from cachecontrol.models import Node, Residency
 from cachecontrol.services import commands, reconcile
+from cachecontrol.services.reconcile import sweep_residencies
 from cachecontrol.services.residencies import evict_version, warm_version
 from cachecontrol.states import ErrorClass, Outcome
 from registry.models import AuditRecord, Version
@@ -18,7 +19,7 @@ from registry.signing.keys import TrustedKeys
 from tests.factories.cachecontrol import backdate, make_node, report, tell
 from tests.factories.registry import make_actor, make_base_revision, make_version
 from workers.node.commands import parse_evict, parse_warm
-from workers.tasks.reconcile import reconcile_version, sweep_residencies
+from workers.tasks.reconcile import reconcile_version
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 

@@ -263,3 +263,25 @@ def test_versions_of_two_tenants_share_a_node(node: Node, version: Version) -> N
     warm(node, other)
     chains = AuditRecord.objects.filter(action="node:residency:want").values_list("chain", flat=True)
     assert set(chains) == {version.adapter.tenant.name, other.adapter.tenant.name}
+
+
+def test_who_makes_room_for_another_tenants_version_is_not_named_to_that_tenant(node: Node, version: Version) -> None:
+    victim = version
+    load(node, victim)
+    Node.objects.filter(pk=node.pk).update(gpu_slots=1, cpu_slots=1)
+    newcomer = make_version(base_revision=victim.base_revision, adapter=make_adapter(tenant=make_tenant()))
+    operator = make_member(newcomer.adapter.tenant, Role.OPERATOR)
+    warm(node, newcomer, operator)
+    record = AuditRecord.objects.get(action="node:residency:release")
+    assert record.chain == victim.adapter.tenant.name
+    assert record.actor["kind"] == "system"
+    assert operator.id not in record.payload
+
+
+def test_who_makes_room_in_their_own_tenant_is_named(node: Node, version: Version) -> None:
+    load(node, version)
+    Node.objects.filter(pk=node.pk).update(gpu_slots=1, cpu_slots=1)
+    newcomer = make_version(base_revision=version.base_revision, adapter=version.adapter)
+    operator = make_member(version.adapter.tenant, Role.OPERATOR)
+    warm(node, newcomer, operator)
+    assert AuditRecord.objects.get(action="node:residency:release").actor["id"] == operator.id

@@ -61,7 +61,7 @@ def _type(content: Content) -> Iterator[Check]:
         yield _fail("type", "peft_type is missing; a LoRA adapter says LORA (an MLX or hand-written config does not)")
     elif kind != "LORA":
         yield _fail("type", f"the adapter type peft_type is {_value(kind)}; engines serve only LORA")
-    if task is not None and task not in features.TASKS:
+    if task is not None and not (isinstance(task, str) and task in features.TASKS):
         yield _warn("task", f"task_type is {_value(task)}; it will be served for text generation (CAUSAL_LM)")
 
 

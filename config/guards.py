@@ -1,0 +1,31 @@
+"""What holds for every address, whatever view stands behind it."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+
+from config.problems import not_found
+
+Handler = Callable[[HttpRequest], HttpResponse]
+
+
+class NoStoreMiddleware:
+    """No answer is kept by caches on its way: it is one caller's, and some hold a token or a presigned address."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self._get_response(request)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+class SoundAddressMiddleware:
+    """Names in addresses go into queries; Postgres knows no NUL, so nothing can be at such an address."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return not_found(request) if "\x00" in request.path_info else self._get_response(request)

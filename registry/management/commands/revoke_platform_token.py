@@ -1,0 +1,17 @@
+from argparse import ArgumentParser
+
+from django.core.management.base import BaseCommand
+
+from registry.actors import system_actor
+from registry.services.tokens import revoke_platform_token
+
+
+class Command(BaseCommand):
+    help = "Revoke the token of a platform admin, a gateway or a node, given its prefix (the 12 digits after lk_)."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("prefix")
+
+    def handle(self, *args: object, **options: object) -> None:
+        token = revoke_platform_token(actor=system_actor("revoke_platform_token"), prefix=str(options["prefix"]))
+        self.stdout.write(str(token))
