@@ -13,7 +13,7 @@ from client.config import clean_url
 from client.errors import ServerUnreachable, UnexpectedAnswer, api_error
 from client.i18n import _
 from client.lines import text_lines
-from client.transport import USER_AGENT, problem, public_url, reason_of
+from client.transport import DIRECT, USER_AGENT, problem, public_url, reason_of, undecodable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ class GatewayClient:
         """Connect lazily to the gateway's base URL (without ``/v1``)."""
         headers = {"Authorization": f"Bearer {api_key}", "User-Agent": USER_AGENT}
         self._url = clean_url(url).removesuffix("/v1") + _CHAT_PATH
-        self._http = httpx.Client(headers=headers, timeout=_TIMEOUT, transport=transport)
+        self._http = httpx.Client(headers=headers, timeout=_TIMEOUT, transport=transport, mounts=DIRECT)
 
     def close(self) -> None:
         """Close the connection."""
@@ -85,6 +85,8 @@ class GatewayClient:
             response = self._http.post(self._url, json=request.body(stream=False))
         except httpx.TransportError as error:
             raise ServerUnreachable(self._url, reason_of(error)) from error
+        except httpx.DecodingError as error:
+            raise undecodable(httpx.URL(self._url)) from error
         if not response.is_success:
             raise problem(response)
         answer = _parsed(response.text)
@@ -109,6 +111,8 @@ class GatewayClient:
                 return _read_stream(response, on_text, began)
         except httpx.TransportError as error:
             raise ServerUnreachable(public_url(httpx.URL(self._url)), reason_of(error)) from error
+        except httpx.DecodingError as error:
+            raise undecodable(httpx.URL(self._url)) from error
 
 
 def _read_stream(response: httpx.Response, on_text: Callable[[str], None], began: float) -> ChatAnswer:
@@ -137,7 +141,7 @@ def _read_stream(response: httpx.Response, on_text: Callable[[str], None], began
 def _parsed(text: str) -> JsonObject:
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnexpectedAnswer(_("The gateway's answer isn't JSON; check the address.")) from error
     if not isinstance(value, dict):
         raise UnexpectedAnswer(_("The gateway's answer isn't a JSON object; check the address."))

@@ -51,8 +51,20 @@ def clean_url(text: str) -> str:
 def config_path(environ: Mapping[str, str]) -> Path:
     """Return the configuration file's place by the XDG rules."""
     base = environ.get("XDG_CONFIG_HOME", "")
-    folder = Path(base) if base.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".config"
+    folder = Path(base) if base.startswith("/") else _home(environ) / ".config"
     return folder / "lorekeeper" / "config.json"
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    try:
+        return Path(environ.get("HOME") or "~").expanduser()
+    except RuntimeError as error:
+        raise ConfigurationError(_("This user has no home folder; set XDG_CONFIG_HOME.")) from error
+
+
+def is_token(text: str) -> bool:
+    """Say whether this may be a token: other characters can't be sent in a header."""
+    return text.isascii() and text.isprintable() and " " not in text and bool(text)
 
 
 def load_credentials(environ: Mapping[str, str]) -> Credentials:
@@ -64,9 +76,14 @@ def load_credentials(environ: Mapping[str, str]) -> Credentials:
         ConfigurationError: either is missing, the file is broken, or the stored token belongs to another server.
 
     """
-    stored = _load_stored(config_path(environ))
-    url = environ.get(URL_VARIABLE, "") or (stored.url if stored else "")
-    token = environ.get(TOKEN_VARIABLE, "").strip()
+    url, token = environ.get(URL_VARIABLE, ""), environ.get(TOKEN_VARIABLE, "").strip()
+    if token and not is_token(token):
+        raise ConfigurationError(
+            _("{name} has characters that tokens don't have; copy it again.").format(name=TOKEN_VARIABLE)
+        )
+    # With both in the environment the file isn't touched: it may lie in a home that this user can't read.
+    stored = None if url and token else _load_stored(config_path(environ))
+    url = url or (stored.url if stored else "")
     if not url:
         raise ConfigurationError(
             _("No server is known; run `lorekeeper login` or set {name}.").format(name=URL_VARIABLE)
@@ -108,6 +125,8 @@ def _load_stored(path: Path) -> Credentials | None:
     except (OSError, ValueError) as error:
         raise _broken(path) from error
     if not isinstance(data, dict) or not isinstance(data.get("url"), str) or not isinstance(data.get("token"), str):
+        raise _broken(path)
+    if not is_token(data["token"]):
         raise _broken(path)
     return Credentials(clean_url(data["url"]), data["token"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -29,6 +30,7 @@ SIGNATURE_FILE = "model.sig"
 ATTESTATION_FILE = "release.intoto.json"
 DEFAULT_WORKERS = 4
 _FOLDER_MODE = 0o755
+_TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,8 @@ def _folder_that_appears_whole(folder: Path) -> Iterator[Path]:
         try:
             hidden.rename(folder)
         except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
             raise _target_taken(folder) from error
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)

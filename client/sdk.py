@@ -21,7 +21,7 @@ from client.resources.tenants import Tenants
 from client.resources.versions import Versions
 from client.retry import RetryPolicy
 from client.storage import Storage
-from client.transport import Transport, path_of
+from client.transport import DIRECT, Transport, path_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,9 +54,9 @@ class LorekeeperClient:
         `transport` replaces the network in tests, for API and store alike.
         """
         policy = retry or RetryPolicy()
-        api = httpx.Client(timeout=timeout, transport=transport)
+        api = httpx.Client(timeout=timeout, transport=transport, mounts=DIRECT)
         self._transport = Transport(url=clean_url(url), token=token, retry=policy, http=api)
-        self._storage = Storage(http=httpx.Client(timeout=timeout, transport=transport), retry=policy)
+        self._storage = Storage(http=httpx.Client(timeout=timeout, transport=transport, mounts=DIRECT), retry=policy)
         self.tenants = Tenants(self._transport)
         self.base_models = BaseModels(self._transport)
         self.adapters = Adapters(self._transport)

@@ -64,7 +64,7 @@ class Storage:
             headers = {**upload.headers, "Content-Length": str(size)}
             return self._http.request(upload.method, upload.url, content=body, headers=headers)
 
-        response = self._with_retries(attempt)
+        response = self._with_retries(attempt, path)
         if not response.is_success and response.status_code != ALREADY_STORED:
             raise _refused(response, path)
         progress.finished("upload", path)
@@ -93,7 +93,7 @@ class Storage:
                 return response
 
         try:
-            response = self._with_retries(attempt)
+            response = self._with_retries(attempt, file.path)
         except LorekeeperError:
             target.unlink(missing_ok=True)
             raise
@@ -101,7 +101,7 @@ class Storage:
             raise _refused(response, file.path)
         progress.finished("download", file.path)
 
-    def _with_retries(self, attempt: Callable[[], httpx.Response]) -> httpx.Response:
+    def _with_retries(self, attempt: Callable[[], httpx.Response], path: str) -> httpx.Response:
         for number in range(1, self._retry.attempts + 1):
             last = number == self._retry.attempts
             try:
@@ -111,6 +111,9 @@ class Storage:
                     raise ServerUnreachable(public_url(error.request.url), reason_of(error)) from error
                 self._retry.pause(number)
                 continue
+            except (httpx.RequestError, httpx.InvalidURL, UnicodeEncodeError) as error:
+                message = _("{path} can't be moved: the server gave a request for it that can't be sent, or read.")
+                raise TransferFailed(path, message.format(path=path)) from error
             if last or response.status_code not in RETRIED_STATUSES:
                 break
             self._retry.pause(number, response)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 USER_AGENT = "lorekeeper-client"
+# For `httpx.Client(mounts=…)`: a proxy of the environment is not asked for what runs on this machine.
+DIRECT: Mapping[str, None] = {f"all://{host}": None for host in ("localhost", "127.0.0.1", "[::1]")}
 API_PREFIX = "/api/v1/"
 _IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _ERRORS_FROM = 400
@@ -92,6 +94,8 @@ class Transport:
             yield from text_lines(response.iter_bytes())
         except httpx.TransportError as error:
             raise ServerUnreachable(public_url(response.url), reason_of(error)) from error
+        except httpx.DecodingError as error:
+            raise undecodable(response.url) from error
 
     def _request(
         self, method: str, path: str, *, body: object = None, params: Mapping[str, str | int] | None = None
@@ -114,6 +118,8 @@ class Transport:
                     raise ServerUnreachable(public_url(request.url), reason_of(error)) from error
                 self.retry.pause(attempt)
                 continue
+            except httpx.DecodingError as error:
+                raise undecodable(request.url) from error
             if response.status_code in RETRIED_STATUSES and not last:
                 response.close()
                 self.retry.pause(attempt, response)
@@ -155,7 +161,7 @@ def problem(response: httpx.Response) -> ApiError:
 
 def _object_or_empty(response: httpx.Response) -> dict[str, object]:
     try:
-        body = response.json()
+        body = _document(response)
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}
@@ -163,9 +169,24 @@ def _object_or_empty(response: httpx.Response) -> dict[str, object]:
 
 def _json(response: httpx.Response) -> object:
     try:
-        return response.json()
+        return _document(response)
     except ValueError as error:
         raise _not_json(response) from error
+
+
+def _document(response: httpx.Response) -> object:
+    """Raise ValueError for what isn't JSON, is nested without an end, or holds halves of characters."""
+    try:
+        value: object = response.json()
+        json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("nested without an end") from error
+    return value
+
+
+def undecodable(url: httpx.URL) -> UnexpectedAnswer:
+    """An answer whose compression is broken."""
+    return UnexpectedAnswer(_("The answer of {url} can't be unpacked.").format(url=public_url(url)))
 
 
 def _not_json(response: httpx.Response) -> UnexpectedAnswer:

@@ -11,6 +11,7 @@ import uvicorn
 
 from gateway.app import create_app
 from gateway.settings import Settings, SettingsError
+from gateway.wire.protocol import BoundedHttp
 
 
 def main(arguments: list[str]) -> None:
@@ -31,7 +32,7 @@ def main(arguments: list[str]) -> None:
         host=options.host,
         port=options.port,
         loop="uvloop",
-        http="httptools",
+        http=BoundedHttp,
         ws="none",
         lifespan="on",
         log_config=None,

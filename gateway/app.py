@@ -69,6 +69,7 @@ async def run_service(settings: Settings) -> AsyncIterator[Service]:
             current=current,
             is_warm=functools.partial(is_warm, current, absences),
             max_waiting=settings.max_waiting,
+            max_waiting_each=settings.max_waiting_each,
         )
         path = CompletionPath(
             current=current,

@@ -2,7 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -46,42 +48,57 @@ class ColdLoads:
         current: CurrentSnapshot,
         is_warm: Callable[[UUID], bool],
         max_waiting: int,
+        max_waiting_each: int,
         repeat_s: float = 3.0,
         look_s: float = 0.2,
     ) -> None:
-        """Look at `is_warm` after each snapshot and every `look_s` seconds; ask again every `repeat_s` seconds."""
+        """Look at `is_warm` after each snapshot and every `look_s` seconds; ask again every `repeat_s` seconds.
+
+        At most `max_waiting` requests wait, of each tenant at most `max_waiting_each`.
+        """
         self._demand = demand
         self._current = current
         self._is_warm = is_warm
         self._max_waiting = max_waiting
+        self._max_waiting_each = max_waiting_each
         self._repeat_s = repeat_s
         self._look_s = look_s
         self._flights: dict[UUID, _Flight] = {}
-        self._waiting = 0
+        self._waiting_by_tenant: Counter[str] = Counter()
 
     @property
     def waiting(self) -> int:
         """How many requests wait for loads."""
-        return self._waiting
+        return self._waiting_by_tenant.total()
 
-    async def wait(self, version_id: UUID, *, until: float, is_wanted: Callable[[], bool]) -> None:
+    async def wait(self, version_id: UUID, *, tenant: str, until: float, is_wanted: Callable[[], bool]) -> None:
         """Return when the version is loaded somewhere, or when `is_wanted` says that it isn't wanted any more.
 
         `until` is a time of the monotonic clock. Raises NotWarmInTime then, TooManyWaiting at once, or what the
         control plane answered; whatever `is_wanted` raises passes through.
         """
-        if self._waiting >= self._max_waiting:
+        with self._place(tenant):
+            flight = self._join(version_id)
+            try:
+                while is_wanted():
+                    if await self._has_landed(flight, until):
+                        return
+            finally:
+                self._leave(version_id, flight)
+
+    @contextmanager
+    def _place(self, tenant: str) -> Iterator[None]:
+        """Take a waiting place; one tenant's requests leave some to the others'."""
+        if self.waiting >= self._max_waiting or self._waiting_by_tenant[tenant] >= self._max_waiting_each:
             message = "Too many requests wait for models to be loaded."
             raise TooManyWaiting(message, retry_after_s=5)
-        flight = self._join(version_id)
-        self._waiting += 1
+        self._waiting_by_tenant[tenant] += 1
         try:
-            while is_wanted():
-                if await self._has_landed(flight, until):
-                    return
+            yield
         finally:
-            self._waiting -= 1
-            self._leave(version_id, flight)
+            self._waiting_by_tenant[tenant] -= 1
+            if not self._waiting_by_tenant[tenant]:
+                del self._waiting_by_tenant[tenant]
 
     async def _has_landed(self, flight: _Flight, until: float) -> bool:
         left = until - time.monotonic()

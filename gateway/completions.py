@@ -1,6 +1,7 @@
 """The path of a completion request: resolve, choose, wait if cold, call the engine, relay, retry where that's safe."""
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from gateway.cold import ColdLoads
-from gateway.errors import EngineDropped, EngineLostVersion, EngineUnreachable, VersionMismatch
+from gateway.errors import EngineDropped, EngineLostVersion, EngineUnreachable, VersionMismatch, VersionRevoked
 from gateway.routing.absences import Absences
 from gateway.routing.choose import Candidate, candidates, choose
 from gateway.routing.current import CurrentSnapshot
@@ -21,6 +22,8 @@ from gateway.wire.asgi import Responder
 
 # What else a client sends stays here: an engine's headers are none of its business.
 _FORWARDED = ("accept", "traceparent", "tracestate")
+# Printable ASCII without blanks at its ends: with others the call fails as if the engine had.
+_FORWARDABLE = re.compile(r"[!-~](?:[ -~]{0,1022}[!-~])?")
 _DROPS_ALLOWED = 1
 
 
@@ -73,6 +76,9 @@ class CompletionPath:
                 await self._attempt(ask, candidate, trace, responder)
             except (EngineLostVersion, EngineUnreachable):
                 self._absences.mark(candidate.residency)
+                # Nodes that fail more slowly than they are passed over would be tried in turn for ever.
+                if time.monotonic() >= trace.arrived + self._cold_wait_s:
+                    raise
             except EngineDropped:
                 # Once: an idle connection may just have been closed at the other end. The request may also be what
                 # kills the engine, so it isn't tried on node after node.
@@ -112,11 +118,17 @@ class CompletionPath:
 
         began = time.monotonic()
         try:
-            await self._cold.wait(version_id, until=trace.arrived + self._cold_wait_s, is_wanted=is_wanted)
+            await self._cold.wait(
+                version_id, tenant=trace.tenant, until=trace.arrived + self._cold_wait_s, is_wanted=is_wanted
+            )
         finally:
             trace.load_s += time.monotonic() - began
 
     async def _attempt(self, ask: Ask, candidate: Candidate, trace: Trace, responder: Responder) -> None:
+        def begin() -> None:
+            self._check_served(candidate.residency.version_id)
+            trace.mark_first_byte()
+
         call = engine_call(ask, candidate, request_id=trace.request_id)
         trace.mark_sent()
         with self.totals.flying(candidate.node.name):
@@ -125,13 +137,20 @@ class CompletionPath:
                     answer,
                     engine_name=candidate.residency.engine_name,
                     responder=responder,
-                    on_first_byte=trace.mark_first_byte,
+                    on_first_byte=begin,
                 )
+
+    def _check_served(self, version_id: UUID) -> None:
+        """Raise VersionRevoked if the version was withdrawn while a connection or the first token was waited for."""
+        version = self._current.get().versions.get(version_id)
+        if version is None or not version.may_be_served:
+            message = "The version was revoked before it began to answer."
+            raise VersionRevoked(message, param="model")
 
 
 def engine_call(ask: Ask, candidate: Candidate, *, request_id: str) -> EngineCall:
     """The call to the engine: the client's body with the model replaced by the version's engine name."""
-    headers = {name: ask.headers[name] for name in _FORWARDED if name in ask.headers}
+    headers = {name: ask.headers[name] for name in _FORWARDED if _FORWARDABLE.fullmatch(ask.headers.get(name, ""))}
     body = {**ask.body, "model": candidate.residency.engine_name}
     return EngineCall(
         url=candidate.node.engine_url.rstrip("/") + ask.path,

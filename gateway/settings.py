@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 _REQUIRED = ("LOREKEEPER_GATEWAY_DB_URL", "LOREKEEPER_WEB_URL", "LOREKEEPER_GATEWAY_TOKEN")
 _COLD_WAIT_S = 30.0
 _SNAPSHOT_POLL_S = 3.0
@@ -31,6 +34,7 @@ class Settings:
     max_json_depth: int = 64
     body_timeout_s: float = 30.0
     max_waiting: int = 2000
+    max_waiting_each: int = 500
     record_bound: int = 50_000
     record_flush_s: float = 0.5
 
@@ -42,7 +46,7 @@ class Settings:
             message = f"not set: {', '.join(missing)}"
             raise SettingsError(message)
         return cls(
-            database_url=env["LOREKEEPER_GATEWAY_DB_URL"],
+            database_url=_database_url(env["LOREKEEPER_GATEWAY_DB_URL"]),
             web_url=env["LOREKEEPER_WEB_URL"].rstrip("/"),
             gateway_token=env["LOREKEEPER_GATEWAY_TOKEN"],
             cold_wait_s=_seconds(env, "LOREKEEPER_COLD_WAIT", _COLD_WAIT_S),
@@ -50,6 +54,16 @@ class Settings:
             upstream_timeout_s=_seconds(env, "LOREKEEPER_UPSTREAM_TIMEOUT", _UPSTREAM_TIMEOUT_S),
             drain_s=_seconds(env, "LOREKEEPER_GATEWAY_DRAIN", _DRAIN_S),
         )
+
+
+def _database_url(url: str) -> str:
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # libpq's own message repeats the whole text, password and all, and would be logged at each try to connect.
+        message = "LOREKEEPER_GATEWAY_DB_URL must be like postgresql://user:password@host:port/database"
+        raise SettingsError(message) from None
+    return url
 
 
 def _seconds(env: Mapping[str, str], name: str, default: float) -> float:

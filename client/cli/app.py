@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from client.cli.output import Output
+from client.cli.output import Output, escape_what_cannot_be_written
 from client.cli.session import Session
 from client.errors import ConfigurationError, LorekeeperError
 from client.i18n import _
@@ -72,6 +72,7 @@ class LorekeeperGroup(click.Group):
         **extra: Any,  # noqa: ANN401  # click passes these on to the context
     ) -> NoReturn:
         """Run and exit with the documented code."""
+        escape_what_cannot_be_written()
         given = list(sys.argv[1:] if args is None else args)
         extra.pop("standalone_mode", None)
         out = Output(json_mode="--json" in given)

@@ -41,7 +41,7 @@ class Output:
     def document(self, data: object) -> None:
         """Print the one JSON document; nothing in text mode."""
         if self.json_mode:
-            click.echo(json.dumps(plain(data), indent=2, ensure_ascii=False))
+            click.echo(json.dumps(plain(data), indent=2, ensure_ascii=not _writes_unicode()))
 
     def line(self, text: str) -> None:
         """Print a line for people; nothing in JSON mode."""
@@ -124,3 +124,14 @@ def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(printable(item) for item in value)
     return printable(value)
+
+
+def escape_what_cannot_be_written() -> None:
+    """Let standard output and error escape a character that their encoding lacks, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _writes_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

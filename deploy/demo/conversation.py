@@ -92,7 +92,12 @@ class Application:
     def _connected(self) -> openai.OpenAI:
         if self._client is None:
             self._client = openai.OpenAI(
-                base_url=f"{self.gateway_url}/v1", api_key=self.key, max_retries=0, timeout=_TIMEOUT_S
+                base_url=f"{self.gateway_url}/v1",
+                api_key=self.key,
+                max_retries=0,
+                timeout=_TIMEOUT_S,
+                # The gateway runs on this machine: a proxy of the environment can't reach it.
+                http_client=openai.DefaultHttpxClient(trust_env=False),
             )
         return self._client
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import signal
@@ -145,7 +146,8 @@ def _down(data: Path) -> int:
     if holder is None:
         sys.stdout.write(f"no stack runs in {data}\n")
         return 0
-    os.kill(holder, signal.SIGTERM)
+    with contextlib.suppress(ProcessLookupError):  # it has just stopped by itself
+        os.kill(holder, signal.SIGTERM)
     deadline = time.monotonic() + _DOWN_SECONDS
     while holder_of(data / "lock") is not None:
         if time.monotonic() > deadline:

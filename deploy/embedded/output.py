@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import queue
 import sys
 import threading
@@ -38,6 +39,9 @@ class Console:
 
     def __init__(self, stream: IO[str] | None = None, *, colours: bool | None = None, queued: int = 10_000) -> None:
         self._stream = sys.stdout if stream is None else stream
+        if isinstance(self._stream, io.TextIOWrapper):
+            # A character that the terminal lacks would end the thread below.
+            self._stream.reconfigure(errors="backslashreplace")
         self._colours = self._stream.isatty() if colours is None else colours
         self._known: dict[str, str] = {}
         self._lines: queue.Queue[tuple[str, str] | None] = queue.Queue(queued)
@@ -55,7 +59,7 @@ class Console:
         self._writer.join(seconds)
 
     def _write(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(OSError):
             while (entry := self._lines.get()) is not None:
                 self._stream.write(f"{self._prefix(entry[0])}{entry[1]}\n")
                 self._stream.flush()
@@ -78,16 +82,15 @@ class LogFile:
         self._console = console
         self._rotate_bytes = rotate_bytes
         self._guard = threading.Lock()
-        self._handle = file.open("a", encoding="utf-8", errors="replace")
+        self._handle = file.open("ab", buffering=0)
 
     def write(self, line: str) -> None:
         with self._guard:
             if self._handle.closed:
                 return
-            if self._handle.tell() > self._rotate_bytes:
-                self._rotate()
-            self._handle.write(f"{line}\n")
-            self._handle.flush()
+            # On a full disk lines are lost; the process must not be held up, or ended by a pipe that nobody empties.
+            with contextlib.suppress(OSError):
+                self._append(line)
         if self._console is not None:
             self._console.line(self._name, line)
 
@@ -95,10 +98,16 @@ class LogFile:
         with self._guard:
             self._handle.close()
 
+    def _append(self, line: str) -> None:
+        if self._handle.tell() > self._rotate_bytes:
+            self._rotate()
+        self._handle.write(f"{line}\n".encode(errors="replace"))
+
     def _rotate(self) -> None:
-        self._handle.close()
         self._file.replace(self._file.with_name(f"{self._file.name}.1"))
-        self._handle = self._file.open("a", encoding="utf-8", errors="replace")
+        fresh = self._file.open("ab", buffering=0)
+        self._handle.close()
+        self._handle = fresh
 
 
 def pump(stream: IO[bytes], sink: LineSink) -> threading.Thread:

@@ -90,6 +90,7 @@ class SeaweedServer(Server):
                 connect_timeout=5,
                 read_timeout=30,
                 retries={"max_attempts": 2, "mode": "standard"},
+                proxies={},  # else those of the environment: they don't know this machine's ports
             ),
         )
 

@@ -135,4 +135,4 @@ class RoutingSnapshot:
 
     def _is_served(self, alias: Alias) -> bool:
         version = self.versions.get(alias.version_id)
-        return version is not None and version.may_be_served
+        return version is not None and version.tenant == alias.tenant and version.may_be_served

@@ -10,6 +10,8 @@ from gateway.wire.asgi import Responder
 _KEPT_HEADERS = ("content-type", "cache-control", "retry-after")
 _LONGEST_DOCUMENT = 64 * 1024 * 1024
 _LONGEST_HEAD = 1024 * 1024
+# Each look reads the head from its start: an engine that sends single bytes would hold up everybody's requests.
+_MOST_LOOKS = 1000
 _OK = 200
 _NOT_FOUND = 404
 
@@ -19,13 +21,14 @@ async def relay(
 ) -> Usage:
     """Send the answer to the client and return the tokens that it reports.
 
+    `on_first_byte` is called just before the first byte leaves, and may still refuse the answer by raising.
     Raises EngineLostVersion, EngineUnreadable or VersionMismatch while nothing has been sent; EngineBroken or
     EngineSilent at any time.
     """
     if answer.status == _NOT_FOUND:
         message = "The engine doesn't know the version any more."
         raise EngineLostVersion(message)
-    if answer.status == _OK and answer.headers.get("content-encoding", "identity") != "identity":
+    if answer.headers.get("content-encoding", "identity") != "identity":
         message = "The engine compressed its answer, although it was asked not to."
         raise EngineUnreadable(message)
     if answer.status == _OK and answer.media == "text/event-stream":
@@ -54,12 +57,12 @@ async def _relay_stream(
 
 
 async def _checked_head(answer: EngineAnswer, engine_name: str) -> bytes:
-    head = b""
+    head, looks = b"", 0
     async for chunk in answer.chunks:
-        head += chunk
+        head, looks = head + chunk, looks + 1
         if first_event_is_right(head, engine_name):
             return head
-        if len(head) > _LONGEST_HEAD:
+        if len(head) > _LONGEST_HEAD or looks >= _MOST_LOOKS:
             break
     message = "The engine's stream holds no event that could be checked."
     raise EngineUnreadable(message)

@@ -1,8 +1,13 @@
 """The small part of ASGI that the gateway uses: its types and two thin wrappers."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Self
+
+from gateway.errors import ClientGone
+
+_PATIENCE_S = 60.0
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -29,9 +34,14 @@ class Request:
 class Responder:
     """The answering side of one request; remembers whether anything has been sent."""
 
-    def __init__(self, send: Send, *, request_id: str) -> None:
-        """Answer through `send`; every answer carries the request id."""
-        self._send = send
+    def __init__(self, send: Send, *, request_id: str, patience_s: float = _PATIENCE_S) -> None:
+        """Answer through `send`; every answer carries the request id.
+
+        A client that takes no byte for `patience_s` seconds counts as gone (ClientGone): it would keep a connection to
+        an engine from everybody else.
+        """
+        self._through = send
+        self._patience_s = patience_s
         self._always: dict[str, str] = {"x-lorekeeper-request-id": request_id}
         self.status: int | None = None
 
@@ -64,3 +74,10 @@ class Responder:
         """Send a complete answer with its length."""
         await self.start(status, {**headers, "content-length": str(len(body))})
         await self.finish(body)
+
+    async def _send(self, message: Message) -> None:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await self._through(message)
+        except TimeoutError:
+            raise ClientGone from None

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -68,7 +69,7 @@ def _refuse_size(max_bytes: int) -> NoReturn:
 def parse_json_object(raw: bytes, *, max_depth: int) -> dict[str, object]:
     """Parse one JSON object of at most `max_depth` levels; raises BadJson that says what is wrong."""
     try:
-        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
     except UnicodeDecodeError:
         message = "The request body isn't UTF-8."
         raise BadJson(message) from None
@@ -84,6 +85,13 @@ def parse_json_object(raw: bytes, *, max_depth: int) -> dict[str, object]:
     if raw.count(b"{") + raw.count(b"[") > max_depth and _depth_exceeds(value, max_depth):
         message = f"The request body is nested deeper than {max_depth} levels."
         raise BadJson(message)
+    return value
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        _refuse_constant(text)
     return value
 
 

@@ -101,17 +101,26 @@ def lock_cache(root: Path) -> IO[bytes]:
     """Take the cache folder for this process; keep the answer open as long as it is used.
 
     Raises:
-        SettingError: another agent works there.
+        SettingError: another agent works there, or this user can't.
 
     """
-    root.mkdir(parents=True, exist_ok=True)
-    handle = (root / "lock").open("ab")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        handle = (root / "lock").open("ab")
+        _lock(handle)
+    except BlockingIOError as error:
+        raise SettingError("LOREKEEPER_NODE_CACHE is in use by another agent") from error
+    except OSError as error:
+        raise SettingError(f"LOREKEEPER_NODE_CACHE can't be used: {error}") from error
+    return handle
+
+
+def _lock(handle: IO[bytes]) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except OSError:
         handle.close()
-        raise SettingError("LOREKEEPER_NODE_CACHE is in use by another agent") from error
-    return handle
+        raise
 
 
 def _trusted_keys(path: Path) -> TrustedKeys:

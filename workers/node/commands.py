@@ -42,10 +42,11 @@ class WarmCommand:
 
 @dataclass(frozen=True, slots=True)
 class EvictCommand:
-    """Unload this name and delete its files after `grace_s` seconds."""
+    """Unload this name and delete its files after `grace_s` seconds; the grant is checked by the agent, not here."""
 
     generation: int
     engine_name: str
+    grant: str
     grace_s: float
 
 
@@ -73,13 +74,14 @@ def parse_warm(data: object) -> WarmCommand:
 
 def parse_evict(data: object) -> EvictCommand:
     """Read a `node.evict` command; raise `CommandError` with the field that is wrong."""
-    fields = _fields(data, {"generation", "engine_name", "grace_s"})
+    fields = _fields(data, {"generation", "engine_name", "grant", "grace_s"})
     grace = fields["grace_s"]
     if isinstance(grace, bool) or not isinstance(grace, (int, float)) or not 0 <= grace <= MAX_GRACE_S:
         raise CommandError(f"grace_s must be 0 to {MAX_GRACE_S} seconds")
     return EvictCommand(
         generation=_integer(fields, "generation", 1, MAX_GENERATION),
         engine_name=check_engine_name(fields["engine_name"]),
+        grant=_text(fields, "grant"),
         grace_s=float(grace),
     )
 

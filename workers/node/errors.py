@@ -4,7 +4,7 @@ NodeError
 ├── SettingError            a variable of the environment is missing or wrong
 ├── CommandError            the command is not what the protocol says                        refused
 ├── NotTrustedError         the grant, the signature or the files on disk don't hold         refused
-│   └── GrantIsOverError    the grant came too late: a new command brings a new one          transient
+│   └── GrantNotNowError    the grant came too late or too early: a new command brings another  transient
 ├── DiskFullError           no room under the budget or on the disk                          capacity
 ├── FetchError              the store can't be reached, or not any more with this URL        transient
 │   └── WrongBytesError     the store gives other bytes than the command says                permanent
@@ -50,8 +50,8 @@ class NotTrustedError(NodeError):
     error_class: ClassVar[ErrorClass] = "refused"
 
 
-class GrantIsOverError(NotTrustedError):
-    code = "grant_expired"
+class GrantNotNowError(NotTrustedError):
+    code = "grant_not_now"
     error_class = "transient"
     retryable = True
 

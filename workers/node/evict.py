@@ -4,7 +4,7 @@ import logging
 
 from workers.node.agent import Agent
 from workers.node.commands import EvictCommand
-from workers.node.errors import EngineError
+from workers.node.errors import EngineError, NodeError
 from workers.node.ledger import Order
 from workers.node.reports import Outcome
 
@@ -15,13 +15,14 @@ def evict(agent: Agent, command: EvictCommand) -> Outcome | None:
     """Carry the command out and report; None when a newer one has been seen. Doing it twice is harmless."""
     name, generation = command.engine_name, command.generation
     with agent.busy:
-        order = agent.ledger.accept(name, generation=generation, act="evict")
-        if order is Order.STALE:
+        if agent.ledger.compare(name, generation=generation, act="evict") is Order.STALE:
             _log.info("%s g%d is stale: left alone", name, generation)
             return None
         try:
+            agent.verifier.eviction(command)
+            agent.ledger.accept(name, generation=generation, act="evict")
             unload(agent, name, grace_s=command.grace_s)
-        except EngineError as error:
+        except NodeError as error:
             failed = Outcome(name, generation, "failed", f"{error.code}: {error}", error.error_class)
             return agent.conclude(failed)
         return agent.conclude(Outcome(name, generation, "evicted"))

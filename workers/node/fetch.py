@@ -1,6 +1,7 @@
 """Downloads: streamed to disk, digested on the way, resumed after a break, never longer than announced."""
 
 import hashlib
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ from workers.node.errors import FetchError, WrongBytesError
 
 ATTEMPTS = 5
 FIRST_PAUSE_S = 0.2
+# A store that gives a byte now and then would keep the node from every other command.
+PATIENCE_S = 120.0
+SLOWEST_BYTES_PER_S = 128 * 1024
 
 _WORTH_RETRYING = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 
@@ -34,6 +38,7 @@ class _Progress:
     """What has been written so far, and its running digest."""
 
     out: IO[bytes]
+    until: float
     done: int = 0
     digest: _Hash = field(default_factory=hashlib.sha256)
 
@@ -51,10 +56,16 @@ class _Progress:
 class Fetcher:
     """Downloads by the URL in a command; call it only for a command whose grant was verified."""
 
-    def __init__(self, http: httpx.Client | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        timeout = httpx.Timeout(30.0, connect=5.0)
-        self._http = http or httpx.Client(timeout=timeout, follow_redirects=False)
+    def __init__(
+        self,
+        http: httpx.Client | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._http = http or _plain_client()
         self._sleep = sleep
+        self._clock = clock
 
     def fetch(self, file: WantedFile, partial: Path) -> None:
         """Write the file to `partial`, synced by nobody yet; what is left there after an error is worthless.
@@ -65,7 +76,7 @@ class Fetcher:
 
         """
         with partial.open("wb") as out:
-            progress = _Progress(out)
+            progress = _Progress(out, until=self._clock() + PATIENCE_S + file.size / SLOWEST_BYTES_PER_S)
             for pause in _pauses():
                 try:
                     return self._attempt(file, progress)
@@ -110,14 +121,25 @@ class Fetcher:
             raise _BrokenOffError("the store does not resume where the download broke off")
         raise FetchError(f"{file.path}: the store answers HTTP {status}")
 
-    @staticmethod
-    def _copy(file: WantedFile, response: httpx.Response, progress: _Progress) -> None:
+    def _copy(self, file: WantedFile, response: httpx.Response, progress: _Progress) -> None:
         for chunk in response.iter_raw():
+            if self._clock() > progress.until:
+                raise FetchError(f"{file.path}: the store is too slow, {progress.done} of {file.size} bytes came")
             if progress.done + len(chunk) > file.size:
                 raise WrongBytesError(
                     f"{file.path}: the store gives more than the {file.size} bytes of the signed file"
                 )
             progress.write(chunk)
+
+
+def _plain_client() -> httpx.Client:
+    """A client for the store's network: no redirects, no proxy of the environment, but its certificates."""
+    return httpx.Client(
+        timeout=httpx.Timeout(30.0, connect=5.0),
+        follow_redirects=False,
+        trust_env=False,
+        verify=ssl.create_default_context(),
+    )
 
 
 def _pauses() -> Iterator[float | None]:

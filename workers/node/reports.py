@@ -2,6 +2,7 @@
 
 import json
 import logging
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -11,6 +12,7 @@ from typing import Any, Literal, Protocol, cast, get_args
 
 import httpx
 
+from workers.node.bounded import PLAIN, send_bounded
 from workers.node.durable import read_json, remove, write_json
 from workers.node.errors import ErrorClass, WebAwayError, WebError, WebRefusedError
 
@@ -83,18 +85,21 @@ class Web(Protocol):
 
 
 class WebClient:
-    """Web over HTTP with the node's token; no redirects, so that the token goes nowhere else."""
+    """Web over HTTP with the node's token; no redirects and no proxy, so that the token goes nowhere else."""
 
     def __init__(
         self, base_url: str, token: str, *, timeout_s: float = 10.0, transport: httpx.BaseTransport | None = None
     ) -> None:
         self._http = httpx.Client(
             base_url=f"{base_url}/api/v1",
-            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
+            headers={"Authorization": f"Bearer {token}", "Accept": "application/json", **PLAIN},
             timeout=timeout_s,
+            trust_env=False,
+            verify=ssl.create_default_context(),
             transport=transport,
             follow_redirects=False,
         )
+        self._timeout_s = timeout_s
 
     def report(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """POST node/report; the answer's object."""
@@ -109,7 +114,8 @@ class WebClient:
 
     def _post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
-            response = self._http.post(path, json=dict(body))
+            request = self._http.build_request("POST", path, json=dict(body))
+            response = send_bounded(self._http, request, seconds=2 * self._timeout_s)
         except httpx.HTTPError as error:
             raise WebAwayError(f"web does not answer: {type(error).__name__}") from error
         if response.status_code in _NEVER:
@@ -118,7 +124,7 @@ class WebClient:
             raise WebAwayError(f"web answers HTTP {response.status_code}")
         try:
             answer = response.json()
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise WebAwayError("web answers something else than JSON") from error
         if not isinstance(answer, dict):
             raise WebAwayError("web answers something else than a JSON object")
@@ -180,13 +186,13 @@ class Courier:
         pause = FIRST_PAUSE_S
         while not stop.is_set():
             self._wake.clear()
-            if self.deliver():
+            if self._try():
                 pause = FIRST_PAUSE_S
                 self._wake.wait(MAX_PAUSE_S)
             else:
                 stop.wait(pause)
                 pause = min(pause * 2, MAX_PAUSE_S)
-        self.deliver()
+        self._try()
 
     def stop(self, stop: Event) -> None:
         """Set `stop` and wake the thread."""
@@ -206,6 +212,14 @@ class Courier:
             self._outbox.done(path)
             self._note(reachable=True, why="")
         return True
+
+    def _try(self) -> bool:
+        """As `deliver`; a disk that fails for a while must not end the thread."""
+        try:
+            return self.deliver()
+        except OSError:
+            _log.exception("the outbox can't be read or cleared")
+            return False
 
     def _note(self, *, reachable: bool, why: str) -> None:
         if reachable != self._reachable:

@@ -1,9 +1,12 @@
 """Whether this life of the engine may be unsound, from a load or a probe that failed; only a restart clears it."""
 
+import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from workers.node.durable import read_json, write_json
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,7 @@ class TaintMark:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        value = read_json(path)
-        self._taint = Taint(str(value["boot_id"]), str(value["reason"]), bool(value["poisoned"])) if value else None
+        self._taint = _read(path)
 
     def mark(self, *, boot_id: str, reason: str, poisoned: bool) -> None:
         """Set the mark; poison of the same life stays."""
@@ -41,3 +43,13 @@ class TaintMark:
         """Why this life of the engine is poisoned, None if it isn't."""
         taint = self.of(boot_id)
         return taint.reason if taint and taint.poisoned else None
+
+
+def _read(path: Path) -> Taint | None:
+    try:
+        value = read_json(path)
+        return Taint(str(value["boot_id"]), str(value["reason"]), bool(value["poisoned"])) if value else None
+    except (ValueError, KeyError):
+        # The probe of the next load finds out again whether the engine is sound.
+        _log.exception("the mark of taint is damaged; it begins anew")
+        return None

@@ -9,7 +9,7 @@ import click
 
 from client.cli.app import JsonCommand
 from client.cli.session import Session, pass_session
-from client.config import TOKEN_VARIABLE, URL_VARIABLE, Credentials, clean_url, config_path, save_credentials
+from client.config import TOKEN_VARIABLE, URL_VARIABLE, Credentials, clean_url, config_path, is_token, save_credentials
 from client.i18n import _
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _token(session: Session, *, from_stdin: bool) -> str:
         token = sys.stdin.read().strip()
     else:
         token = session.environ.get(TOKEN_VARIABLE, "").strip() or _ask(_("Token"), "--token-stdin", hidden=True)
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
+    if not is_token(token):
         raise click.UsageError(_("The token is empty or has characters that tokens don't have; copy it again."))
     return token
 

@@ -11,6 +11,7 @@ from client.cli.app import JsonCommand
 from client.cli.output import printable
 from client.cli.params import alias_argument
 from client.cli.session import Session, pass_session
+from client.config import is_token
 from client.i18n import _
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ def _gateway(session: Session, url: str | None) -> GatewayClient:
         )
     if not key:
         raise click.UsageError(_("No API key is known; set {name}.").format(name=KEY_VARIABLE))
+    if not is_token(key):
+        raise click.UsageError(
+            _("{name} has characters that keys don't have; copy it again.").format(name=KEY_VARIABLE)
+        )
     gateway = GatewayClient(address, key, transport=session.transport)
     click.get_current_context().call_on_close(gateway.close)
     return gateway

@@ -1,3 +1,4 @@
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,16 @@ def _add(folder: Path) -> None:
 
 def _remove(folder: Path) -> None:
     (folder / "README.md").unlink()
+
+
+def test_a_folder_that_cannot_be_renamed_is_told_by_its_real_reason(
+    approved: VersionRef, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rename(self: Path, target: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error", str(self))
+
+    monkeypatch.setattr(Path, "rename", rename)
+    result = run("pull", approved, tmp_path / "pulled")
+    assert result.exit_code == 1
+    assert "Input/output error" in result.stderr
+    assert leftovers(tmp_path) == []

@@ -93,3 +93,36 @@ async def test_a_stopped_postgres_is_survived_and_recognised_when_it_is_back(
                     return (await client.post("/v1/completions", json=CHAT)).status_code == 404
 
                 await until(is_followed)
+
+
+async def test_headers_without_an_end_close_the_connection(engine: StubEngine, plane: Plane, routing: Routing) -> None:
+    async with gateway_process(routing.gateway_url, plane.url) as (_, url):
+        for endless in (b"a\r\nx-n: " + b"a" * 1000, b"a" * 1000):
+            _, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+            writer.write(b"GET /healthz HTTP/1.1\r\nhost: a\r\nx-0: ")
+            with pytest.raises(ConnectionError):
+                for _ in range(20_000):
+                    writer.write(endless)
+                    await writer.drain()
+            writer.close()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"content-length: 2\r\ntransfer-encoding: chunked\r\n",
+        b"content-length: 2\r\ncontent-length: 3\r\n",
+        b"transfer-encoding: chunked, identity\r\n",
+        b"content-length : 2\r\n",
+    ],
+)
+async def test_a_body_whose_length_can_be_read_in_two_ways_is_refused(
+    head: bytes, engine: StubEngine, plane: Plane, routing: Routing
+) -> None:
+    async with gateway_process(routing.gateway_url, plane.url) as (_, url):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(b"POST /v1/completions HTTP/1.1\r\nhost: a\r\n" + head + b"\r\n2\r\n{}\r\n0\r\n\r\n")
+        answer = await asyncio.wait_for(reader.read(), 5)
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert answer.count(b"HTTP/1.1") == 1
+        writer.close()

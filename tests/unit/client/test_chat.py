@@ -89,3 +89,22 @@ def test_an_unreachable_gateway_is_asked_once() -> None:
 def test_an_answer_that_is_no_completion_is_refused(content: bytes) -> None:
     with pytest.raises(UnexpectedAnswer):
         gateway(httpx.Response(200, content=content)).ask(REQUEST)
+
+
+@pytest.mark.parametrize("body", [b"[" * 200_000, b"data: " + b"[" * 200_000 + b"\n\n"])
+def test_an_answer_nested_without_an_end_is_an_unexpected_one(body: bytes) -> None:
+    with pytest.raises(UnexpectedAnswer):
+        gateway(httpx.Response(200, content=body)).ask(REQUEST)
+    with pytest.raises(UnexpectedAnswer):
+        gateway(httpx.Response(200, content=body)).stream(REQUEST, print)
+
+
+def test_an_answer_that_cannot_be_unpacked_is_an_unexpected_one() -> None:
+    def broken() -> GatewayClient:
+        headers = {"content-encoding": "gzip"}
+        return gateway(httpx.Response(200, headers=headers, stream=httpx.ByteStream(b"no gzip at all")))
+
+    with pytest.raises(UnexpectedAnswer):
+        broken().ask(REQUEST)
+    with pytest.raises(UnexpectedAnswer):
+        broken().stream(REQUEST, print)

@@ -68,3 +68,24 @@ def test_a_token_is_not_shown_when_credentials_are_printed() -> None:
 
 def test_without_xdg_the_file_lies_below_the_home_folder() -> None:
     assert config_path({"HOME": "/people/ada"}) == Path("/people/ada/.config/lorekeeper/config.json")
+
+
+def test_a_home_that_cannot_be_read_does_not_matter_when_the_environment_says_all() -> None:
+    given = {"HOME": "/dev/null", "LOREKEEPER_URL": "http://registry.test", "LOREKEEPER_TOKEN": "lk_1"}
+    assert load_credentials(given) == Credentials("http://registry.test", "lk_1")
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(_self: Path) -> Path:
+        raise RuntimeError
+
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    with pytest.raises(ConfigurationError, match="XDG_CONFIG_HOME"):
+        load_credentials({})
+
+
+@pytest.mark.parametrize("token", ["lk_é", "lk_\n1", "lk_1 2"])
+def test_a_token_with_characters_that_tokens_do_not_have_is_refused(token: str) -> None:
+    with pytest.raises(ConfigurationError, match="LOREKEEPER_TOKEN") as caught:
+        load_credentials({"LOREKEEPER_URL": "http://registry.test", "LOREKEEPER_TOKEN": token})
+    assert token not in str(caught.value)

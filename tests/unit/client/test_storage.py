@@ -138,3 +138,15 @@ def test_another_size_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_an_empty_file_arrives(tmp_path: Path) -> None:
     get(b"", tmp_path / "new", declared=b"")
     assert (tmp_path / "new").read_bytes() == b""
+
+
+def test_an_address_that_is_none_is_a_failed_transfer(source: LocalFile) -> None:
+    upload = Upload(path="weights", url="http://x:port/", headers={})
+    with pytest.raises(TransferFailed):
+        storage(lambda _: httpx.Response(200)).put(upload, source, progress=SilentProgress(), cancel=CancelSwitch())
+
+
+def test_headers_that_cannot_be_sent_are_a_failed_transfer(source: LocalFile) -> None:
+    upload = Upload(path="weights", url="http://store.test/k", headers={"x-a": "é"})
+    with pytest.raises(TransferFailed):
+        storage(lambda _: httpx.Response(200)).put(upload, source, progress=SilentProgress(), cancel=CancelSwitch())

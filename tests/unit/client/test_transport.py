@@ -15,7 +15,7 @@ from client.errors import (
     VersionExists,
 )
 from client.retry import RetryPolicy
-from client.transport import Transport, path_of
+from client.transport import DIRECT, Transport, path_of
 
 Answer = Callable[[httpx.Request], httpx.Response]
 
@@ -156,3 +156,32 @@ def test_lines_are_split_at_line_feeds_only() -> None:
     server = Server(httpx.Response(200, content='{"a":"x\u2028y"}\n{"b":1}'.encode()))
     with server.transport().lines("/x") as lines:
         assert list(lines) == ['{"a":"x\u2028y"}', '{"b":1}']
+
+
+GZIP = {"content-encoding": "gzip"}
+BROKEN_ANSWERS = {
+    "gzip that is none": lambda: httpx.Response(200, headers=GZIP, stream=httpx.ByteStream(b"no gzip at all")),
+    "nested without an end": lambda: httpx.Response(200, content=b"[" * 200_000),
+    "a lone surrogate": lambda: httpx.Response(200, content=b'{"name": "\\ud800"}'),
+}
+
+
+@pytest.mark.parametrize("answer", BROKEN_ANSWERS.values(), ids=BROKEN_ANSWERS)
+def test_a_broken_answer_is_an_unexpected_one(answer: Callable[[], httpx.Response]) -> None:
+    with pytest.raises(UnexpectedAnswer):
+        Server(answer()).transport().call("GET", path_of("whoami"))
+
+
+def test_a_broken_refusal_is_still_a_refusal() -> None:
+    for answer in (httpx.Response(404, content=b"[" * 200_000), httpx.Response(404, content=b'{"detail": "\\ud800"}')):
+        with pytest.raises(ApiError) as caught:
+            Server(answer).transport().call("GET", path_of("whoami"))
+        str(caught.value).encode()
+
+
+def test_this_machine_is_never_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with httpx.Client(mounts=DIRECT) as http:
+        for host in ("127.0.0.1:1", "localhost:1", "[::1]:1"):
+            assert http._transport_for_url(httpx.URL(f"http://{host}")) is http._transport
+        assert http._transport_for_url(httpx.URL("http://registry.test")) is not http._transport

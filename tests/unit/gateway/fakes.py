@@ -1,5 +1,6 @@
 """An engine in memory behind the upstream port, and a client that keeps what it's sent."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -38,10 +39,12 @@ class FakeUpstream:
     script: list[EngineAnswer | GatewayError] = field(default_factory=list)
     calls: list[EngineCall] = field(default_factory=list)
     open_now: int = 0
+    takes_s: float = 0.0
 
     @asynccontextmanager
     async def open(self, call: EngineCall) -> AsyncIterator[EngineAnswer]:
         self.calls.append(call)
+        await asyncio.sleep(self.takes_s)
         result = self.script.pop(0) if self.script else self.default(call)
         if isinstance(result, GatewayError):
             raise result

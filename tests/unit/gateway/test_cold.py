@@ -33,6 +33,7 @@ class Plane:
             current=self.current,
             is_warm=self.warm.__contains__,
             max_waiting=1000,
+            max_waiting_each=1000,
             repeat_s=0.1,
             look_s=0.02,
         )
@@ -42,8 +43,8 @@ class Plane:
         await asyncio.sleep(0)
         return DemandAnswer(self.state)
 
-    async def wait(self, version_id: UUID = V1, *, seconds: float = 1.0) -> None:
-        await self.cold.wait(version_id, until=time.monotonic() + seconds, is_wanted=lambda: True)
+    async def wait(self, version_id: UUID = V1, *, seconds: float = 1.0, tenant: str = "acme") -> None:
+        await self.cold.wait(version_id, tenant=tenant, until=time.monotonic() + seconds, is_wanted=lambda: True)
 
 
 async def test_five_hundred_requests_make_one_demand() -> None:
@@ -139,7 +140,7 @@ async def test_a_version_that_is_not_wanted_any_more_ends_the_wait() -> None:
     plane = Plane()
     wanted = [True]
     waiting = asyncio.create_task(
-        plane.cold.wait(V1, until=time.monotonic() + 5, is_wanted=lambda: wanted[0]),
+        plane.cold.wait(V1, tenant="acme", until=time.monotonic() + 5, is_wanted=lambda: wanted[0]),
     )
     await asyncio.sleep(0.02)
     wanted[0] = False
@@ -156,7 +157,7 @@ async def test_a_revocation_during_the_wait_passes_through() -> None:
             raise VersionRevoked("revoked")
         return True
 
-    waiting = asyncio.create_task(plane.cold.wait(V1, until=time.monotonic() + 5, is_wanted=is_wanted))
+    waiting = asyncio.create_task(plane.cold.wait(V1, tenant="acme", until=time.monotonic() + 5, is_wanted=is_wanted))
     await asyncio.sleep(0.02)
     plane.current.publish(acme_world().snapshot())
     with pytest.raises(VersionRevoked):
@@ -184,3 +185,18 @@ async def test_a_cancelled_request_leaves_the_others_waiting() -> None:
     await second
     assert first.cancelled()
     assert len(plane.asked) == 1
+
+
+async def test_one_tenant_leaves_waiting_places_to_others() -> None:
+    plane = Plane()
+    plane.cold._max_waiting_each = 2
+    waiting = [asyncio.create_task(plane.wait(tenant="acme")) for _ in range(2)]
+    await asyncio.sleep(0.02)
+    with pytest.raises(TooManyWaiting):
+        await plane.wait(tenant="acme")
+    waiting.append(asyncio.create_task(plane.wait(V2, tenant="other")))
+    await asyncio.sleep(0.02)
+    assert plane.cold.waiting == 3
+    plane.warm |= {V1, V2}
+    await asyncio.gather(*waiting)
+    assert not plane.cold._waiting_by_tenant

@@ -1,3 +1,4 @@
+import asyncio
 import json
 import time
 from uuid import UUID
@@ -12,15 +13,18 @@ from gateway.errors import (
     EngineDropped,
     EngineLostVersion,
     EngineUnreachable,
+    GatewayError,
     ModelNotFound,
     NotWarmInTime,
     VersionMismatch,
+    VersionRevoked,
 )
 from gateway.routing.absences import Absences
 from gateway.routing.current import CurrentSnapshot
 from gateway.trace import Trace
+from gateway.upstream.ports import EngineAnswer, EngineCall
 from tests.unit.gateway.fakes import SSE_MEDIA, Client, FakeUpstream, answer, said_by
-from tests.unit.gateway.worlds import V2, World, acme_world, node_row, residency_row
+from tests.unit.gateway.worlds import V1, V2, World, acme_world, node_row, residency_row, version_row
 
 
 class Gateway:
@@ -38,6 +42,7 @@ class Gateway:
             current=self.current,
             is_warm=lambda version_id: is_warm(self.current, absences, version_id),
             max_waiting=10,
+            max_waiting_each=10,
             look_s=0.02,
         )
         self.path = CompletionPath(
@@ -215,3 +220,40 @@ async def test_requests_in_flight_are_counted_and_counted_off() -> None:
         await gateway.serve(Client())
     assert gateway.path.totals.in_flight.total() == 0
     assert gateway.upstream.open_now == 0
+
+
+async def test_nodes_that_stay_away_longer_than_they_are_passed_over_end_the_request_in_time() -> None:
+    world = acme_world()
+    world.nodes.append(node_row("n2"))
+    world.residencies.append(residency_row("n2", world.versions[0]))
+    gateway, client = Gateway(world, absent_s=0.0), Client()
+    gateway.upstream.default = lambda _: EngineUnreachable("x")
+    gateway.upstream.takes_s = 0.05
+    with pytest.raises(EngineUnreachable):
+        await asyncio.wait_for(gateway.serve(client), 3)
+    assert len(gateway.upstream.calls) < 10
+
+
+@pytest.mark.parametrize("media", ["application/json", "text/event-stream"])
+async def test_a_version_revoked_while_the_engine_thinks_does_not_begin_to_answer(media: str) -> None:
+    world = acme_world()
+    gateway, client = Gateway(world), Client()
+
+    def revoke(_call: EngineCall) -> EngineAnswer | GatewayError:
+        world.versions[0] = version_row(V1, "v1", state="revoked")
+        gateway.current.publish(world.snapshot())
+        body = b'data: {"model": "lk-support-tone-v1-acme"}\n\n'
+        return answer(body if media != "application/json" else body[6:], headers={"content-type": media})
+
+    gateway.upstream.default = revoke
+    with pytest.raises(VersionRevoked):
+        await gateway.serve(client)
+    assert not client.sent
+
+
+@pytest.mark.parametrize("value", ["é", "text/html ", " a", "a\tb", "x" * 2000, ""])
+async def test_a_header_that_no_engine_would_take_is_left_out(value: str) -> None:
+    gateway = Gateway(acme_world())
+    ask = Ask("/v1/completions", {"accept": value, "tracestate": value}, {"model": "support"})
+    await gateway.path.serve(ask, trace=Trace(request_id="req-1", tenant="acme"), responder=Client().responder())
+    assert set(gateway.upstream.calls[0].headers) == {"content-type", "x-request-id"}

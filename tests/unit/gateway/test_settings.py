@@ -34,3 +34,10 @@ def test_a_time_that_is_no_time_is_named(text: str) -> None:
 
 def test_printed_settings_show_no_secrets() -> None:
     assert "secret" not in repr(Settings.from_env(ENV))
+
+
+@pytest.mark.parametrize("url", ["postgres//gateway:secret-one@localhost/db", "postgresql://g:secret-one%zz@h/db"])
+def test_a_database_url_that_is_none_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(SettingsError, match="LOREKEEPER_GATEWAY_DB_URL") as caught:
+        Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_DB_URL": url})
+    assert "secret" not in str(caught.value)

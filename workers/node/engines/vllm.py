@@ -9,11 +9,13 @@ from typing import Any
 
 import httpx
 
+from workers.node.bounded import PLAIN, send_bounded
 from workers.node.engines.ports import Boot, Capabilities, LoadedAdapter, Reading
 from workers.node.errors import EngineAwayError, EngineError, EngineFailedError, EngineFullError, EngineRefusedError
 
 LOAD_TIMEOUT_S = 300.0
 READ_TIMEOUT_S = 60.0
+CONNECT_TIMEOUT_S = 5.0
 MAX_MESSAGE = 400
 
 _START_TIME = re.compile(r"^process_start_time_seconds(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
@@ -40,7 +42,8 @@ class VllmEngine:
 
     def __init__(self, url: str, *, timeout_s: float = 5.0, transport: httpx.BaseTransport | None = None) -> None:
         # A proxy of the environment has no business between the agent and its own engine.
-        self._http = httpx.Client(base_url=url, timeout=timeout_s, trust_env=False, transport=transport)
+        self._http = httpx.Client(base_url=url, timeout=timeout_s, headers=PLAIN, trust_env=False, transport=transport)
+        self._timeout_s = timeout_s
 
     def close(self) -> None:
         self._http.close()
@@ -107,9 +110,11 @@ class VllmEngine:
     def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, timeout_s: float | None = None
     ) -> httpx.Response:
-        timeout = httpx.USE_CLIENT_DEFAULT if timeout_s is None else httpx.Timeout(timeout_s, connect=5.0)
+        seconds = timeout_s or self._timeout_s
+        timeout = httpx.Timeout(seconds, connect=CONNECT_TIMEOUT_S)
+        request = self._http.build_request(method, path, json=body, timeout=timeout)
         try:
-            return self._http.request(method, path, json=body, timeout=timeout)
+            return send_bounded(self._http, request, seconds=seconds + CONNECT_TIMEOUT_S)
         except httpx.HTTPError as error:
             raise EngineAwayError(f"the engine does not answer: {type(error).__name__}") from error
 
@@ -135,7 +140,7 @@ def _message(response: httpx.Response) -> str:
     """The reason in the error object, in one printable line."""
     try:
         text = str(response.json()["error"]["message"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         text = response.text
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:MAX_MESSAGE]
 
@@ -143,7 +148,7 @@ def _message(response: httpx.Response) -> str:
 def _object(response: httpx.Response) -> dict[str, Any]:
     try:
         value = response.json()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise EngineAwayError("the engine answers something else than JSON") from error
     if not isinstance(value, dict):
         raise EngineAwayError("the engine answers something else than a JSON object")

@@ -111,3 +111,11 @@ def test_no_socket_is_left_in_the_temporary_folder(server: SeaweedServer) -> Non
     left = [file for file in Path("/tmp").glob("seaweedfs-*.sock") if any(port in file.name for port in used)]
     assert left == []
     server.start()
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_the_store(
+    server: SeaweedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    server.settle()

@@ -61,7 +61,7 @@ class Stage:
         self._send("node.warm", release.warm(generation=generation, grant=grant))
 
     def evict(self, release: Release, *, generation: int = 2) -> None:
-        self._send("node.evict", release.evict(generation=generation))
+        self._send("node.evict", release.evict(generation=generation, node=self.node))
 
     def expect(self, condition: Callable[[], object]) -> None:
         wait_until(condition, what=self._log.read_text)

@@ -160,3 +160,19 @@ def test_approve_of_another_digest_than_the_reviewed_one_is_refused() -> None:
     result = run("approve", "acme/tone@v1", "--digest", "cd", answer=httpx.Response(200, json=version))
     assert result.exit_code == 1
     assert "not the reviewed cd" in result.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["text", "json"])
+def test_a_terminal_that_cannot_show_a_character_gets_it_escaped(words: list[str]) -> None:
+    identity = {"person": {"name": "Łukasz", "email": "j@example.test"}, "scopes": [], "roles": {}}
+    session = Session(
+        environ=ENVIRON,
+        transport=httpx.MockTransport(lambda _: httpx.Response(200, json=identity)),
+        retry=RetryPolicy(attempts=1),
+    )
+    result = CliRunner(charset="latin-1").invoke(cli, ["whoami", *words], obj=session)
+    assert (result.exit_code, result.exception) == (0, None)
+    if words:
+        assert json.loads(result.stdout)["person"]["name"] == "Łukasz"
+    else:
+        assert "\\u0141ukasz" in result.stdout

@@ -16,3 +16,11 @@ def test_half_an_engine_is_refused_with_what_is_missing(tmp_path: Path, capsys: 
 def test_stopping_where_nothing_runs_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["down", "--data", str(tmp_path)]) == 0
     assert "no stack runs in" in capsys.readouterr().out
+
+
+def test_a_stack_that_stops_just_before_it_is_asked_to_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holders = iter([2**22 + 1, None])  # no process has that pid
+    monkeypatch.setattr("deploy.embedded.__main__.holder_of", lambda _lock: next(holders))
+    assert main(["down", "--data", str(tmp_path)]) == 0

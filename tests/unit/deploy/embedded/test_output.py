@@ -83,3 +83,23 @@ def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
     pump(io.BytesIO(b"caf\xe9\r\nlast line without end"), log).join()
     log.close()
     assert (tmp_path / "web.log").read_text() == "caf\ufffd\nlast line without end\n"
+
+
+def test_a_full_disk_does_not_stop_the_process_that_writes(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    console = Console(stream, colours=False)
+    (tmp_path / "web.log").symlink_to("/dev/full")
+    log = LogFile(tmp_path / "web.log", name="web", console=console)
+    pump(io.BytesIO(b"one\ntwo\n"), log).join()
+    log.close()
+    console.close()
+    assert stream.getvalue() == "web       | one\nweb       | two\n"
+
+
+def test_a_terminal_without_unicode_still_shows_every_line() -> None:
+    raw = io.BytesIO()
+    console = Console(io.TextIOWrapper(raw, encoding="ascii", write_through=True), colours=False)
+    console.line("web", "caf\u00e9")
+    console.line("web", "next")
+    console.close()
+    assert raw.getvalue() == b"web       | caf\\xe9\nweb       | next\n"

@@ -1,4 +1,5 @@
 import json
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -110,3 +111,23 @@ async def test_an_answer_of_another_media_type_is_not_passed_on() -> None:
     with pytest.raises(EngineUnreadable):
         await relayed(answer(b"<html>", headers={"content-type": "text/html"}), client)
     assert not client.sent
+
+
+async def test_a_stream_of_crumbs_without_an_event_is_given_up() -> None:
+    pulled = 0
+
+    async def crumbs() -> AsyncIterator[bytes]:
+        nonlocal pulled
+        while True:
+            pulled += 1
+            yield b":"
+
+    with pytest.raises(EngineUnreadable):
+        await relayed(EngineAnswer(status=200, headers=SSE_MEDIA, chunks=crumbs()), Client())
+    assert pulled < 5000
+
+
+async def test_a_compressed_error_is_unreadable_too() -> None:
+    given = answer(b"\x1f\x8b", status=500, headers={**JSON_MEDIA, "content-encoding": "gzip"})
+    with pytest.raises(EngineUnreadable):
+        await relayed(given, Client())

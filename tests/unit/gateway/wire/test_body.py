@@ -110,3 +110,13 @@ def test_many_flat_objects_are_not_deep() -> None:
 
 def test_lone_surrogates_survive() -> None:
     assert json.dumps(parse_json_object(rb'{"a": "\ud800"}', max_depth=5)) == r'{"a": "\ud800"}'
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999"])
+def test_a_number_that_is_infinite_to_the_engine_is_refused(number: str) -> None:
+    with pytest.raises(BadJson):
+        parse_json_object(f'{{"temperature": {number}}}'.encode(), max_depth=5)
+
+
+def test_of_a_model_named_twice_one_is_left() -> None:
+    assert parse_json_object(b'{"model": "a", "model": "b", "Model": "c"}', max_depth=5) == {"model": "b", "Model": "c"}

@@ -12,7 +12,7 @@ import httpx
 
 from registry.naming import engine_name
 from registry.signing.bundle import ReleaseClaims, sign_files, sign_release
-from registry.signing.grants import Grant, issue_grant
+from registry.signing.grants import EVICT, Grant, issue_grant
 from registry.signing.local_key import LocalKeySigner
 from registry.signing.manifest import SignedFile, root_digest
 from registry.signing.verify import TrustedKeys
@@ -82,8 +82,13 @@ class Release:
         }
         return {**command, **changes}
 
-    def evict(self, *, generation: int = 2, grace_s: float = 0) -> dict[str, Any]:
-        return {"generation": generation, "engine_name": self.name, "grace_s": grace_s}
+    def evict(self, *, generation: int = 2, grace_s: float = 0, node: str = NODE) -> dict[str, Any]:
+        return {
+            "generation": generation,
+            "engine_name": self.name,
+            "grant": self.grant(generation=generation, node=node, action=EVICT),
+            "grace_s": grace_s,
+        }
 
 
 def make_release(

@@ -86,3 +86,9 @@ def test_two_agents_never_share_a_cache(tmp_path: Path) -> None:
     ):
         lock_cache(tmp_path)
     lock_cache(tmp_path).close()
+
+
+def test_a_cache_folder_that_cannot_be_made_is_a_wrong_setting(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingError, match="LOREKEEPER_NODE_CACHE can't be used"):
+        lock_cache(tmp_path / "file" / "cache")

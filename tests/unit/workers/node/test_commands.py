@@ -67,7 +67,7 @@ def test_a_missing_field_is_refused_by_name(rig: Rig, field: str) -> None:
 @pytest.mark.parametrize("grace", [-1, True, "5", float("nan"), 10**9])
 def test_a_wrong_grace_is_refused(grace: object) -> None:
     with pytest.raises(CommandError, match="grace_s"):
-        parse_evict({"generation": 1, "engine_name": "lk-a", "grace_s": grace})
+        parse_evict({"generation": 1, "engine_name": "lk-a", "grant": "g", "grace_s": grace})
 
 
 def test_something_that_is_no_object_is_refused() -> None:

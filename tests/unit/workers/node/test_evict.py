@@ -1,5 +1,8 @@
+from typing import Any
+
 import pytest
 
+from registry.signing.grants import EVICT, LOAD
 from tests.unit.workers.node.kit import Release, Rig
 from workers.node.agent import Agent
 from workers.node.commands import parse_evict, parse_warm
@@ -102,3 +105,31 @@ def test_files_that_another_version_shares_stay(rig: Rig, loaded: tuple[Agent, R
     sweep(agent)
     command = parse_warm(other.warm())
     agent.verifier.folder(agent.cache.folder(other.name), command, agent.verifier.grant(command))
+
+
+@pytest.mark.parametrize(
+    "change", [{"action": LOAD}, {"generation": 3}, {"node": "edge-2"}, {"engine_name": "lk-other"}], ids=str
+)
+def test_an_evict_without_a_grant_for_it_changes_nothing(
+    rig: Rig, loaded: tuple[Agent, Release], change: dict[str, Any]
+) -> None:
+    agent, release = loaded
+    grant = release.grant(**{"generation": 2, "action": EVICT, **change})
+    outcome = evict(agent, parse_evict({**release.evict(), "grant": grant}))
+    assert outcome is not None
+    assert (outcome.outcome, outcome.error_class) == ("failed", "refused")
+    assert release.name in rig.engine.roots
+    assert agent.tombstones.names() == ()
+    genuine = evict(agent, parse_evict(release.evict()))
+    assert genuine is not None
+    assert genuine.outcome == "evicted"
+
+
+def test_a_forged_evict_of_a_high_generation_does_not_void_later_commands(
+    rig: Rig, loaded: tuple[Agent, Release]
+) -> None:
+    agent, release = loaded
+    evict(agent, parse_evict({**release.evict(), "generation": 2**63 - 1}))
+    outcome = warm(agent, parse_warm(release.warm(generation=2)))
+    assert outcome is not None
+    assert outcome.outcome == "loaded"

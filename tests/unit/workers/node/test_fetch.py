@@ -140,3 +140,19 @@ def test_a_store_that_is_away_is_transient(tmp_path: Path) -> None:
 
     with pytest.raises(FetchError, match="does not answer: ConnectError"):
         fetcher(Server(*[away] * ATTEMPTS)).fetch(FILE, tmp_path / "part")
+
+
+def test_a_store_that_trickles_is_given_up(tmp_path: Path) -> None:
+    now = [0.0]
+
+    class Trickle(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            for byte in DATA:
+                now[0] += 20
+                yield bytes([byte])
+
+    http = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, stream=Trickle())))
+    slow = Fetcher(http, sleep=lambda _: None, clock=lambda: now[0])
+    with pytest.raises(FetchError, match="too slow"):
+        slow.fetch(FILE, tmp_path / "part")
+    assert now[0] < 300

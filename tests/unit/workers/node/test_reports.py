@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.workers.node.kit import MemoryWeb
 from workers.node.errors import WebAwayError, WebRefusedError
+from workers.node.fetch import Fetcher
 from workers.node.reports import Courier, Outbox, Outcome, OutcomeKind, WebClient
 
 
@@ -136,3 +137,33 @@ def test_a_refused_body_is_refused_for_ever(status: int) -> None:
 def test_anything_else_may_pass_with_time(answer: httpx.Response | Exception) -> None:
     with pytest.raises(WebAwayError):
         client(answer).report({})
+
+
+def test_a_disk_that_fails_does_not_end_the_couriers_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    web, stop = MemoryWeb(), Event()
+    courier = Courier(Outbox(tmp_path), web)
+    failing = [OSError(5, "Input/output error")]
+    deliver = courier.deliver
+
+    def once_failing() -> bool:
+        if failing:
+            raise failing.pop()
+        return deliver()
+
+    monkeypatch.setattr(courier, "deliver", once_failing)
+    courier.submit(outcome("lk-a", 1))
+    thread = Thread(target=courier.run, args=(stop,))
+    thread.start()
+    for _ in range(100):
+        if web.outcomes:
+            break
+        stop.wait(0.05)
+    courier.stop(stop)
+    thread.join()
+    assert [body["generation"] for body in web.outcomes] == [1]
+
+
+def test_the_nodes_token_never_goes_to_a_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    assert not WebClient("http://web.test", "lk_token")._http._mounts
+    assert not Fetcher()._http._mounts

@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from workers.node.taint import TaintMark
 
 
@@ -23,3 +25,12 @@ def test_remains_in_a_slot_are_no_poison_and_never_hide_it(tmp_path: Path) -> No
     mark.mark(boot_id="boot-1", reason="NaN", poisoned=True)
     mark.mark(boot_id="boot-1", reason="shapes", poisoned=False)
     assert mark.poison("boot-1") == "NaN"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"boot_id": "boot-1"}'])
+def test_a_damaged_mark_does_not_keep_the_agent_from_starting(tmp_path: Path, text: str) -> None:
+    (tmp_path / "taint.json").write_text(text)
+    mark = TaintMark(tmp_path / "taint.json")
+    assert mark.of("boot-1") is None
+    mark.mark(boot_id="boot-1", reason="NaN", poisoned=True)
+    assert TaintMark(tmp_path / "taint.json").poison("boot-1") == "NaN"

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from registry.signing.grants import EVICT
 from registry.signing.local_key import LocalKeySigner
 from registry.signing.verify import TrustedKeys
 from tests.unit.workers.node.kit import NODE, Release, Rig
 from workers.node.commands import WarmCommand, parse_warm
-from workers.node.errors import GrantIsOverError, NotTrustedError
+from workers.node.errors import GrantNotNowError, NotTrustedError
 from workers.node.verify import DamagedError, Verifier
 
 
@@ -36,9 +37,25 @@ def test_a_grant_for_another_node_is_refused(rig: Rig, verifier: Verifier) -> No
 def test_a_grant_that_is_over_may_be_given_again(rig: Rig, verifier: Verifier) -> None:
     release = rig.release()
     old = release.grant(now=datetime.now(UTC) - timedelta(minutes=6))
-    with pytest.raises(GrantIsOverError) as caught:
+    with pytest.raises(GrantNotNowError) as caught:
         verifier.grant(command(release, grant=old))
     assert caught.value.error_class == "transient"
+
+
+def test_a_clock_that_is_behind_makes_a_grant_wait_instead_of_refusing_it_for_good(
+    rig: Rig, verifier: Verifier
+) -> None:
+    release = rig.release()
+    early = release.grant(now=datetime.now(UTC) + timedelta(minutes=6))
+    with pytest.raises(GrantNotNowError) as caught:
+        verifier.grant(command(release, grant=early))
+    assert caught.value.error_class == "transient"
+
+
+def test_a_grant_to_evict_does_not_load(rig: Rig, verifier: Verifier) -> None:
+    release = rig.release()
+    with pytest.raises(NotTrustedError, match="name_mismatch: action"):
+        verifier.grant(command(release, grant=release.grant(action=EVICT)))
 
 
 def test_a_grant_of_an_unknown_key_is_refused(rig: Rig, verifier: Verifier) -> None:
