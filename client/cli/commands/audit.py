@@ -72,6 +72,8 @@ def verify_audit(session: Session, tenant: str, export: Path | None, expect_head
     seen = _HeadWatch(expect_head.lower() if expect_head else None)
     with _lines(session, tenant, export) as lines:
         verdict = verify_export(seen.watch(lines), chain=tenant)
+    if export is not None and verdict.intact and not verdict.records:
+        raise click.BadParameter(_("{path} holds no records.").format(path=export), param_hint="--file")
     cut_off = verdict.intact and not seen.found
     session.out.document(_verdict_document(verdict, cut_off=cut_off))
     if verdict.first_bad is not None:

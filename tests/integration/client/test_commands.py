@@ -114,6 +114,13 @@ def test_an_intact_audit_log_verifies_online_and_offline(
     assert (done["intact"], done["records"], done["head"]) == (True, 3, head)
 
 
+def test_an_empty_export_is_not_called_intact(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    result = run("audit", "verify", "acme", "--file", tmp_path / "empty.jsonl")
+    assert result.exit_code == 2
+    assert "holds no records" in result.stderr
+
+
 def test_a_changed_audit_record_is_named(registry: FakeRegistry, run: Run, run_json: RunJson) -> None:
     registry.record("one")
     registry.record("two")
