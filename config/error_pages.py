@@ -1,8 +1,18 @@
-"""What an address without a view, or a failure, answers: problem+json below /api/, a page for people elsewhere."""
+"""What Django answers before or instead of a view: problem+json to programs, a page to people."""
+
+from typing import Final
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
+
+from config.problems import MEDIA_TYPE, problem_body
+
+_FOR_PROGRAMS: Final = ("/api/", "/store/")
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  Django passes it by name
+    return _answer(request, 400, "invalid_input", _("The request can't be read."))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  Django passes it by name
@@ -14,9 +24,8 @@ def failed(request: HttpRequest) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, status: int, code: str, detail: str) -> HttpResponse:
-    if request.path.startswith("/api/"):
-        title = code.replace("_", " ")
-        body = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code}
-        return JsonResponse(body, status=status, content_type="application/problem+json")
+    if request.path.startswith(_FOR_PROGRAMS):
+        body = problem_body(status, detail, code=code)
+        return JsonResponse(body, status=status, content_type=MEDIA_TYPE)
     facts = {"status": status, "detail": detail, "request_id": request.META.get("LOREKEEPER_REQUEST_ID", "")}
     return render(request, "error.html", facts, status=status)

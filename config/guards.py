@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 
-from config.problems import not_found
+from config.error_pages import not_found
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
@@ -28,4 +28,6 @@ class SoundAddressMiddleware:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return not_found(request) if "\x00" in request.path_info else self._get_response(request)
+        if "\x00" in request.path_info:
+            return not_found(request, Http404())
+        return self._get_response(request)

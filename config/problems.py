@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, JsonResponse, UnreadablePostError
+from django.http import Http404, UnreadablePostError
 from django.utils.translation import gettext as _
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
@@ -18,7 +18,7 @@ from registry.stores import errors as stores
 from releases import errors as releases
 
 logger = logging.getLogger(__name__)
-_MEDIA_TYPE: Final = "application/problem+json"
+MEDIA_TYPE: Final = "application/problem+json"
 
 # The most specific class wins, so order does not matter.
 STATUS: Final[dict[type[Exception], int]] = {
@@ -51,6 +51,11 @@ def status_of(error: Exception) -> int | None:
     return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), None)
 
 
+def problem_body(status: int, detail: str, *, code: str) -> dict[str, Any]:
+    """The members that every problem document has (RFC 9457), and our ``code``."""
+    return {"type": "about:blank", "title": code.replace("_", " "), "status": status, "detail": detail, "code": code}
+
+
 def problem_handler(error: Exception, _context: dict[str, Any]) -> Response | None:
     """DRF's exception handler. Foreign exceptions return None, so that Django answers 500 and logs them."""
     status = status_of(error)
@@ -66,19 +71,6 @@ def problem_handler(error: Exception, _context: dict[str, Any]) -> Response | No
     if isinstance(error, drf.APIException):
         return _problem(error.status_code, str(error.detail), code=str(error.get_codes()))
     return _django_problem(error)
-
-
-def bad_request(_request: HttpRequest, **_exception: object) -> JsonResponse:
-    """What Django itself refuses before a view is reached."""
-    return _plain(400, _("The request can't be read."), code="invalid_input")
-
-
-def not_found(_request: HttpRequest, **_exception: object) -> JsonResponse:
-    return _plain(404, _("There is nothing at this address."), code="not_found")
-
-
-def server_error(_request: HttpRequest) -> JsonResponse:
-    return _plain(500, _("Something went wrong here. It is in the log."), code="internal_error")
 
 
 def _told(error: Exception, status: int) -> str:
@@ -112,19 +104,11 @@ def _first_failure(detail: Any, path: str = "") -> tuple[str, str]:  # noqa: ANN
     return path, str(detail)
 
 
-def _body(status: int, detail: str, code: str) -> dict[str, Any]:
-    return {"type": "about:blank", "title": code.replace("_", " "), "status": status, "detail": detail, "code": code}
-
-
-def _plain(status: int, detail: str, *, code: str) -> JsonResponse:
-    return JsonResponse(_body(status, detail, code), status=status, content_type=_MEDIA_TYPE)
-
-
 def _problem(status: int, detail: str, *, code: str, field: str | None = None) -> Response:
-    body = _body(status, detail, code)
+    body = problem_body(status, detail, code=code)
     if field:
         body["field"] = field
-    response = Response(body, status=status, content_type=_MEDIA_TYPE)
+    response = Response(body, status=status, content_type=MEDIA_TYPE)
     if status == HTTPStatus.UNAUTHORIZED:
         response["WWW-Authenticate"] = 'Bearer realm="lorekeeper"'
     return response

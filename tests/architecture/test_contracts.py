@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 
 from config.problems import status_of
 from registry.errors import LorekeeperError
@@ -96,3 +97,12 @@ def test_the_code_names_no_path_of_a_machine() -> None:
     assert [
         name for name, text in texts if re.search(r"/(home|root|Users)/\w", text) and "test_contracts" not in name
     ] == []
+
+
+def test_django_finds_nothing_wrong_with_the_project() -> None:
+    call_command("check", fail_level="WARNING")
+
+
+@pytest.mark.django_db
+def test_no_model_change_is_without_its_migration() -> None:
+    call_command("makemigrations", check=True, dry_run=True)
