@@ -23,8 +23,14 @@ def failed(request: HttpRequest) -> HttpResponse:
     return _answer(request, 500, "internal_error", _("Something failed on our side. It has been logged."))
 
 
+def _is_browser(request: HttpRequest) -> bool:
+    """Browsers ask for HTML by name; programs take anything, or JSON."""
+    wants_html = "text/html" in request.META.get("HTTP_ACCEPT", "")
+    return wants_html and not request.path.startswith(_FOR_PROGRAMS)
+
+
 def _answer(request: HttpRequest, status: int, code: str, detail: str) -> HttpResponse:
-    if request.path.startswith(_FOR_PROGRAMS):
+    if not _is_browser(request):
         body = problem_body(status, detail, code=code)
         return JsonResponse(body, status=status, content_type=MEDIA_TYPE)
     facts = {"status": status, "detail": detail, "request_id": request.META.get("LOREKEEPER_REQUEST_ID", "")}

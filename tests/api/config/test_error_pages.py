@@ -12,10 +12,16 @@ def test_an_unknown_address_of_the_api_is_a_problem_document(client: Client) -> 
 
 
 def test_an_unknown_address_elsewhere_is_a_page_for_people(client: Client) -> None:
-    answer = client.get("/nothing-here", headers={"X-Request-Id": "r-17"})
+    answer = client.get("/nothing-here", headers={"X-Request-Id": "r-17", "Accept": "text/html,*/*"})
     assert answer.status_code == 404
     assert answer["X-Request-Id"] == "r-17"
     assert b"r-17" in answer.content
+
+
+def test_an_unknown_address_is_a_problem_document_to_a_program(client: Client) -> None:
+    answer = client.get("/nothing-here", headers={"Accept": "*/*"})
+    assert answer.status_code == 404
+    assert answer["Content-Type"] == "application/problem+json"
 
 
 def test_a_failure_tells_nothing_of_its_inside(rf: object) -> None:
