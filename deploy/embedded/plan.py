@@ -85,7 +85,7 @@ def _web(facts: StackFacts) -> ProcessSpec:
         name="web",
         argv=(
             *(facts.python, "-m", "gunicorn", "config.wsgi:application"),
-            *("--bind", address, "--workers", "1", "--threads", "8", "--no-control-socket"),
+            *("--bind", address, "--workers", "1", "--threads", "8", "--keep-alive", "30", "--no-control-socket"),
         ),
         environment=django_environment(facts),
         health=HttpHealth(f"{facts.url('web')}/readyz"),

@@ -247,14 +247,22 @@ def _insert_files(version: Version, files: Sequence[SignedFile]) -> None:
         .order_by("sha256")
     }
     for file in files:
-        if artifacts[file.sha256].size != file.size:
-            raise InvalidInput(
-                _("%(path)s: a file with this digest is known with another size.") % {"path": file.path},
-                field=file.path,
-            )
+        _agree_on_size(artifacts[file.sha256], file)
     VersionFile.objects.bulk_create(
         VersionFile(version=version, path=file.path, artifact=artifacts[file.sha256]) for file in files
     )
+
+
+def _agree_on_size(artifact: Artifact, file: SignedFile) -> None:
+    """The size of stored bytes is known; before, a manifest may have been wrong, and must not block the right one."""
+    if artifact.size == file.size:
+        return
+    if artifact.stored_at is not None:
+        raise InvalidInput(
+            _("%(path)s: a file with this digest is known with another size.") % {"path": file.path}, field=file.path
+        )
+    artifact.size = file.size
+    artifact.save(update_fields=["size"])
 
 
 def _targets(version: Version) -> tuple[UploadTarget, ...]:

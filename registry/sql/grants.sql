@@ -4,7 +4,7 @@ GRANT SELECT, INSERT, DELETE ON registry_membership TO lorekeeper_app;
 GRANT SELECT, INSERT, UPDATE ON registry_version TO lorekeeper_app;
 -- Locking a row takes the right to change a column of it.
 GRANT UPDATE (description) ON registry_adapter TO lorekeeper_app;
-GRANT UPDATE (stored_at) ON registry_artifact TO lorekeeper_app;
+GRANT UPDATE (size, stored_at) ON registry_artifact TO lorekeeper_app;
 GRANT UPDATE (last_used_at, revoked_at) ON registry_apitoken TO lorekeeper_app;
 GRANT UPDATE (is_platform_admin, password) ON registry_person TO lorekeeper_app;
 GRANT SELECT, INSERT ON

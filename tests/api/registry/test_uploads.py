@@ -138,6 +138,18 @@ def test_a_manifest_that_lies_about_a_known_files_size_is_refused(
     assert Version.objects.count() == 1
 
 
+def test_a_manifest_with_a_wrong_size_does_not_block_the_right_one(
+    as_role: Caller, adapter: Adapter, store: object, sent: list[Any]
+) -> None:
+    client, files = as_role(Role.UPLOADER), adapter_files()
+    wrong = [{**file, "size": file["size"] + 1} for file in manifest_of(files)]
+    assert client.post(URL, {"base_revision": "r1", "files": wrong, "name": "v1"}, format="json").status_code == 201
+    started = start(client, files, name="v2").json()
+    for target in started["uploads"]:
+        assert put_file(client, target, files[target["path"]]) == 200
+    assert client.post(f"{URL}/v2/finalize").status_code == 202
+
+
 def test_an_unknown_base_revision_is_named(as_role: Caller, adapter: Adapter, store: object, sent: list[Any]) -> None:
     body = {"base_revision": "r9", "files": manifest_of(adapter_files())}
     answer = as_role(Role.UPLOADER).post(URL, body, format="json")

@@ -33,7 +33,7 @@ MAY = {
 MAY_CHANGE = {
     "registry_adapter": {"description"},
     "registry_apitoken": {"last_used_at", "revoked_at"},
-    "registry_artifact": {"stored_at"},
+    "registry_artifact": {"size", "stored_at"},
     "registry_person": {"is_platform_admin", "password"},
 }
 
