@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from registry.signing.errors import MissingFile, UnsafeFile
-from registry.signing.manifest import SignedFile, in_signed_order
+from registry.signing.manifest import SignedFile
 
 _CHUNK_BYTES = 1 << 20
 # Never follow a link that was put in place after the folder was listed, nor wait for a pipe's writer.
@@ -51,19 +51,6 @@ def read_file(folder: Path, path: str, *, expected_size: int | None = None) -> S
     if length != size:
         raise UnsafeFile(path)
     return SignedFile(path=path, size=length, sha256=digest.hexdigest())
-
-
-def read_folder(folder: Path, *, leave_out: frozenset[str] = frozenset()) -> tuple[SignedFile, ...]:
-    """Hash every file of a folder except the paths in `leave_out`; the files come in signed order.
-
-    Raises:
-        UnsafeFile: a link, device or pipe, or a file that changes while it is read.
-
-    """
-    sizes = list_folder(folder)
-    return in_signed_order(
-        read_file(folder, path, expected_size=size) for path, size in sizes.items() if path not in leave_out
-    )
 
 
 def _walk(folder: Path, *, prefix: str) -> Iterator[tuple[str, int]]:

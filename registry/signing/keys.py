@@ -69,10 +69,6 @@ class TrustedKeys:
             position = block.end()
         return cls(keys)
 
-    @property
-    def key_ids(self) -> frozenset[str]:
-        return frozenset(self._keys)
-
     def find(self, key_id: str, *, now: datetime | None = None) -> TrustedKey:
         """The trusted key with this id.
 

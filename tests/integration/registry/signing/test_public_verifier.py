@@ -11,10 +11,10 @@ import pytest
 
 from registry.signing.bundle import ReleaseClaims, sign_files, sign_release
 from registry.signing.errors import FileMismatch, SigningError
-from registry.signing.folder import read_folder
 from registry.signing.local_key import LocalKeySigner, generate_key_file
 from registry.signing.manifest import root_digest
 from registry.signing.verify import TrustedKeys, verify_folder
+from tests.factories.signed_folders import read_folder
 
 CONTENTS = {
     "README.md": b"",

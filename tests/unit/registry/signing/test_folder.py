@@ -15,9 +15,10 @@ from registry.signing.errors import (
     NameMismatch,
     UnsafeFile,
 )
-from registry.signing.folder import read_file, read_folder
+from registry.signing.folder import read_file
 from registry.signing.local_key import LocalKeySigner
 from registry.signing.verify import TrustedKeys, verify_folder
+from tests.factories.signed_folders import read_folder
 
 CONTENTS = {"adapter_config.json": b'{"r": 8}', "adapter_model.safetensors": b"weights", "nested/notes.md": b""}
 MakeClaims = Callable[..., ReleaseClaims]
