@@ -45,6 +45,10 @@ class VllmSpec:
     `python` has vLLM installed (deploy/engine/environment.py); `model` is a model folder; `served_name` is what the
     base model answers to. `gpu_slots` adapters are in use at once, `cpu_slots` are remembered without reading the disk
     again, and every slot is padded to `max_rank` (one of 1, 8, 16, 32, 64, 128, 256, 320, 512).
+
+    `batch` requests are computed together. More than one is for GPUs: the CPU build of 0.32.0 mixes up requests to the
+    base and to adapters that share a batch, and ends with "einsum(): subscript b has size 2" when two such begin
+    together (measured: a probe of one adapter beside a question to another).
     """
 
     python: Path
@@ -56,6 +60,7 @@ class VllmSpec:
     max_rank: int = 16
     max_model_len: int = 1024
     kv_cache_gib: int = 1
+    batch: int = 1
     host: str = LOOPBACK
 
     @property
@@ -75,6 +80,7 @@ class VllmSpec:
             "--enable-lora",
             "--enforce-eager",
             *("--max-model-len", str(self.max_model_len)),
+            *("--max-num-seqs", str(self.batch)),
             *("--max-loras", str(self.gpu_slots)),
             *("--max-cpu-loras", str(self.cpu_slots)),
             *("--max-lora-rank", str(self.max_rank)),

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import openai
 import pytest
 
-from client.refs import VersionRef
+from client.refs import PairRef, VersionRef
 from deploy.demo.materials import DEFAULT_CACHE, ensure_adapters, ensure_base_model
 from deploy.demo.recipes import BASE_NAME, BASE_REVISION
 from deploy.demo.voices import BRISK, QUESTIONS, WARM, voice_of
@@ -93,6 +94,7 @@ def test_one_adapter_from_training_to_tokens_and_back_by_rollback(
 
     the_public_tool_verifies_what_was_pulled(journey, tmp_path)
     heal_after_the_engine_was_killed(journey)
+    two_versions_asked_at_once_keep_their_voices(journey)
     evict_leaves_no_file(journey)
     verdict = journey.audit()
     assert verdict.intact
@@ -161,18 +163,32 @@ def public_tool_accepts(journey: Journey, folder: Path) -> bool:
 def heal_after_the_engine_was_killed(journey: Journey) -> None:
     """vLLM forgets every adapter when it dies; the fleet is as desired again without anybody's help.
 
-    Nothing is asked before all of them are back: vLLM's CPU build mixes up requests to the base, which the node's
-    probes make, with requests to an adapter that share a batch.
+    Questions go on being asked meanwhile, beside the probes of what is loaded again.
     """
     before = generations(journey)
     began = time.monotonic()
     journey.stack.kill("engine", signal.SIGKILL, group=True)
     journey.stack.wait_ready("engine", seconds=240)
     up = time.monotonic()
+    assert voice(journey) == "warm"
     wait_until(lambda: are_all_newer(generations(journey), before), "both versions are loaded again")
     assert journey.answering_version() == f"{TENANT}/{ADAPTER}@v1"
     assert voice(journey) == "warm"
     print(f"engine back after {up - began:.1f} s, adapter answering {time.monotonic() - up:.1f} s later")
+
+
+def two_versions_asked_at_once_keep_their_voices(journey: Journey) -> None:
+    second = PairRef(TENANT, "second")
+    journey.clients["rui"].aliases.set(second, VersionRef(TENANT, ADAPTER, "v2"))
+    aliases = [ALIAS, second.name] * 4
+
+    def ask(alias: str) -> str:
+        answer = journey.ask(QUESTIONS[0], model=alias)
+        assert answer.status_code == 200, answer.text
+        return voice_of(answer.json()["choices"][0]["message"]["content"])
+
+    with ThreadPoolExecutor(len(aliases)) as pool:
+        assert list(pool.map(ask, aliases)) == ["warm", "brisk"] * 4
 
 
 def generations(journey: Journey) -> dict[str, int]:
@@ -186,6 +202,7 @@ def are_all_newer(now: dict[str, int], before: dict[str, int]) -> bool:
 
 
 def evict_leaves_no_file(journey: Journey) -> None:
+    """Evicting by hand goes before an alias: the gateway would ask for the version again when somebody asks for it."""
     journey.clients["olga"].nodes.evict(journey.node, VersionRef(TENANT, ADAPTER, "v2"))
     wait_until(lambda: journey.observed("v2") == "absent", "v2 is evicted")
     name = journey.show("v2").engine_name

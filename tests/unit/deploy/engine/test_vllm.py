@@ -36,3 +36,9 @@ def test_adapters_can_be_loaded_at_run_time_and_nothing_is_downloaded(spec: Vllm
     environment = spec.environment({})
     assert environment["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
     assert environment["HF_HUB_OFFLINE"] == "1"
+
+
+def test_no_two_requests_share_a_batch_of_the_cpu_build(tmp_path: Path) -> None:
+    spec = VllmSpec(python=tmp_path / "python", model=tmp_path / "model", port=8000, served_name="base")
+    argv = spec.command()
+    assert argv[argv.index("--max-num-seqs") + 1] == "1"
