@@ -166,6 +166,7 @@ def heal_after_the_engine_was_killed(journey: Journey) -> None:
     Questions go on being asked meanwhile, beside the probes of what is loaded again.
     """
     before = generations(journey)
+    assert set(before) == {"v1", "v2"}
     began = time.monotonic()
     journey.stack.kill("engine", signal.SIGKILL, group=True)
     journey.stack.wait_ready("engine", seconds=240)
