@@ -1,4 +1,4 @@
-"""The agent's Celery application: one queue, one command at a time, nothing that others on the broker could steer."""
+"""The agent's Celery application: one queue, one command in work, nothing that others on the broker could steer."""
 
 import logging
 from typing import Any
@@ -27,7 +27,9 @@ def create_app(settings: Settings) -> Celery:
         task_create_missing_queues=True,
         task_acks_late=True,
         task_reject_on_worker_lost=True,
-        worker_prefetch_multiplier=1,
+        # No limit: a worker that may take no more listens to no socket, so that it would not see its broker go, and the
+        # command whose acknowledgement failed with it would count against the limit for ever.
+        worker_prefetch_multiplier=0,
         worker_enable_remote_control=False,
         worker_hijack_root_logger=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,

@@ -51,8 +51,8 @@ class Stage:
         self._exit.callback(self._end, agent)
         return agent
 
-    def release(self) -> Release:
-        release = make_release(self.key, store=f"{self.web.url}/store/")
+    def release(self, *, version: str = "2026-07-04.1", seed: int = 0) -> Release:
+        release = make_release(self.key, version=version, seed=seed, store=f"{self.web.url}/store/")
         self.web.objects |= {file.sha256: release.contents[file.path] for file in release.files}
         return release
 
@@ -180,16 +180,37 @@ def test_an_agent_starts_before_its_broker(stage: Stage) -> None:
     assert agent.process.poll() is None
 
 
-def test_an_agent_goes_on_when_its_broker_was_killed_and_comes_back(stage: Stage, tmp_path: Path) -> None:
-    broker = ValkeyServer(tmp_path / "valkey", port=free_port(), password="secret")
-    broker.start()
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[ValkeyServer]:
+    """One of the test's own, to be killed."""
+    server = ValkeyServer(tmp_path / "valkey", port=free_port(), password="secret")
+    server.start()
     try:
-        stage.use_broker(broker.url)
-        agent = stage.agent()
-        stage.expect(lambda: "ready." in agent.text())
-        broker.kill()
-        broker.restart()
-        stage.warm(stage.release())
-        stage.expect(lambda: "loaded" in stage.web.kinds())
+        yield server
     finally:
-        broker.stop()
+        server.stop()
+
+
+def test_an_agent_goes_on_when_its_broker_was_killed_and_comes_back(stage: Stage, broker: ValkeyServer) -> None:
+    stage.use_broker(broker.url)
+    agent = stage.agent()
+    stage.expect(lambda: "ready." in agent.text())
+    broker.kill()
+    broker.restart()
+    stage.warm(stage.release())
+    stage.expect(lambda: "loaded" in stage.web.kinds())
+
+
+def test_an_agent_goes_on_when_its_broker_was_away_as_a_command_ended(stage: Stage, broker: ValkeyServer) -> None:
+    stage.use_broker(broker.url)
+    agent = stage.agent()
+    stage.expect(lambda: "ready." in agent.text())
+    first, second = stage.release(), stage.release(version="2026-07-04.2", seed=1)
+    stage.fake.faults.load_delay_s = 0.5
+    stage.warm(first)
+    stage.expect(lambda: ("load", first.name) in stage.fake.state.requests)
+    broker.kill()
+    stage.expect(lambda: "loaded" in stage.web.kinds())
+    broker.restart()
+    stage.warm(second)
+    stage.expect(lambda: second.name in stage.fake.state.names)

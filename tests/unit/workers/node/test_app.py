@@ -26,6 +26,7 @@ def settings(tmp_path: Path) -> Settings:
         trusted_keys=tmp_path / "keys.pem",
         heartbeat_s=2,
         evict_grace_s=300,
+        probe_tolerance=0.12,
         disk_bytes=None,
     )
 
@@ -42,7 +43,7 @@ def test_a_lost_worker_loses_no_command(settings: Settings) -> None:
     conf = create_app(settings).conf
     assert conf.task_acks_late
     assert conf.task_reject_on_worker_lost
-    assert conf.worker_prefetch_multiplier == 1
+    assert conf.worker_prefetch_multiplier == 0
 
 
 def test_only_json_is_accepted_and_nobody_steers_the_worker(settings: Settings) -> None:
