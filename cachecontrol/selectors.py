@@ -3,14 +3,15 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from cachecontrol.models import GatewayRequest, Node, Residency
 from cachecontrol.states import WORTH_ANOTHER_TRY, Desired, Observed
 from registry.actors import Actor
 from registry.errors import NotFound
-from registry.permissions import Action, can_see_tenant, require_on_platform
+from registry.permissions import Action, require_on_platform
+from registry.ports import Holder
 from registry.states import VersionState
 from releases.models import Alias
 
@@ -46,21 +47,23 @@ def residencies_with_relations() -> QuerySet[Residency]:
 
 
 def list_nodes(*, actor: Actor) -> QuerySet[Node]:
+    """Each with ``residencies`` as far as they belong to tenants that the actor may see, but for what is gone."""
     require_on_platform(actor, Action.VIEW_PLATFORM)
-    return nodes_with_relations().order_by("name")
+    held = residencies_with_relations().exclude(_GONE).order_by("pk")
+    if not (actor.kind == "system" or actor.is_platform_admin):
+        held = held.filter(version__adapter__tenant__in=list(actor.roles))
+    return nodes_with_relations().prefetch_related(Prefetch("residencies", queryset=held))
 
 
 def get_node(*, actor: Actor, name: str, action: Action = Action.VIEW_PLATFORM) -> Node:
+    """One of ``list_nodes``, if ``actor`` may do ``action``. Raises ``NotFound`` or ``PermissionDenied``."""
     require_on_platform(actor, action)
-    return find_node(name=name)
+    return _only(list_nodes(actor=actor), name=name)
 
 
 def find_node(*, name: str) -> Node:
     """The node, for callers that have checked the permission by the version they speak of."""
-    node = nodes_with_relations().filter(name=name).first()
-    if node is None:
-        raise NotFound(_("There is no node named %(name)s.") % {"name": name}, field="node")
-    return node
+    return _only(nodes_with_relations(), name=name)
 
 
 def get_reporting_node(*, actor: Actor) -> Node:
@@ -70,12 +73,6 @@ def get_reporting_node(*, actor: Actor) -> Node:
     if node is None:
         raise NotFound(_("This token belongs to no node."))
     return node
-
-
-def list_residencies(*, actor: Actor, nodes: Iterable[Node]) -> list[Residency]:
-    """What is on the nodes, as far as it belongs to tenants that the actor may see; without what is gone for good."""
-    found = residencies_with_relations().filter(node__in=list(nodes)).exclude(_GONE).order_by("node__name", "pk")
-    return [residency for residency in found if can_see_tenant(actor, residency.version.adapter.tenant_id)]
 
 
 def list_unsettled_residencies() -> QuerySet[Residency]:
@@ -100,3 +97,17 @@ def wanted_residents() -> QuerySet[Residency]:
     """What is wanted on nodes, each with ``last_request_at``: when a gateway last had an answer from it."""
     newest = GatewayRequest.objects.filter(version_id=OuterRef("version_id")).order_by("-at").values("at")[:1]
     return Residency.objects.filter(desired=Desired.GPU.value).annotate(last_request_at=Subquery(newest))
+
+
+def holders_of(*, version_id: UUID) -> tuple[Holder, ...]:
+    """The nodes that reported the version as anything but absent and did not report it gone since, by name."""
+    held = Residency.objects.filter(version_id=version_id).exclude(observed=Observed.ABSENT.value)
+    rows = held.order_by("node__name").values_list("node__name", "observed", "desired")
+    return tuple(Holder(node=node, observed=observed, desired=desired) for node, observed, desired in rows)
+
+
+def _only(nodes: QuerySet[Node], *, name: str) -> Node:
+    node = nodes.filter(name=name).first()
+    if node is None:
+        raise NotFound(_("There is no node named %(name)s.") % {"name": name}, field="node")
+    return node

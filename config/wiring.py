@@ -9,7 +9,18 @@ class WiringConfig(AppConfig):
 
     def ready(self) -> None:
         # Services import models, which exist only when all apps are loaded.
+        from cachecontrol.selectors import holders_of  # noqa: PLC0415
         from cachecontrol.services.demand import prewarm_version  # noqa: PLC0415
-        from releases.ports import PORTS  # noqa: PLC0415
+        from registry import ports as registry  # noqa: PLC0415
+        from releases import ports as releases  # noqa: PLC0415
+        from releases.selectors import (  # noqa: PLC0415
+            rollback_targets_of,
+            version_ids_by_alias,
+            versions_aliased_since,
+        )
 
-        PORTS.prewarm = prewarm_version
+        releases.PORTS.prewarm = prewarm_version
+        registry.PORTS.alias_targets = version_ids_by_alias
+        registry.PORTS.aliased_since = versions_aliased_since
+        registry.PORTS.rollback_targets = rollback_targets_of
+        registry.PORTS.holders_of = holders_of

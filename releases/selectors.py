@@ -1,13 +1,21 @@
-"""Reads. Each takes the actor and sees only what the actor may see."""
+"""Reads. Each takes the actor and sees only what the actor may see, but for those that the system itself needs."""
 
-from django.db.models import QuerySet
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from registry.actors import Actor
 from registry.errors import NotFound
+from registry.models import Version
 from registry.permissions import Action
-from registry.selectors import MAX_LISTED, get_tenant
+from registry.selectors import get_tenant
+from registry.states import VersionState
+from releases.history import Moved, rollback_target
 from releases.models import Alias, AliasRevision
+from releases.states import MoveKind
 
 
 def aliases_with_relations() -> QuerySet[Alias]:
@@ -41,10 +49,40 @@ def list_aliases(*, actor: Actor, tenant: str) -> QuerySet[Alias]:
 
 
 def list_alias_history(*, actor: Actor, tenant: str, name: str) -> QuerySet[AliasRevision]:
-    """Newest first; the oldest of a very long history are left out."""
     alias = get_alias(actor=actor, tenant=tenant, name=name)
-    return (
-        AliasRevision.objects.select_related("version__adapter", "previous_version")
-        .filter(alias=alias)
-        .order_by("-number")[:MAX_LISTED]
-    )
+    return AliasRevision.objects.select_related("version__adapter", "previous_version").filter(alias=alias)
+
+
+def version_ids_by_alias(*, adapter_id: int) -> dict[str, UUID]:
+    """The version each alias of the adapter points at now, by alias name."""
+    return dict(Alias.objects.filter(adapter_id=adapter_id).values_list("name", "version_id"))
+
+
+def versions_aliased_since(*, version_ids: Iterable[UUID], since: datetime) -> frozenset[UUID]:
+    """Those of the versions that an alias pointed at for some time after ``since``, or does now."""
+    wanted = set(version_ids)
+    later = AliasRevision.objects.filter(at__gt=since)
+    found = set(Alias.objects.filter(version_id__in=wanted).values_list("version_id", flat=True))
+    found |= set(later.filter(version_id__in=wanted).values_list("version_id", flat=True))
+    # What a move took the alias away from stood until that move.
+    found |= set(later.filter(previous_version_id__in=wanted).values_list("previous_version_id", flat=True))
+    return frozenset(found)
+
+
+def alias_history(alias_id: int) -> list[Moved]:
+    """All moves of an alias, in the order in which they happened."""
+    rows = AliasRevision.objects.filter(alias_id=alias_id).order_by("number").values_list("kind", "version_id")
+    return [Moved(kind=MoveKind(kind), version_id=version_id) for kind, version_id in rows]
+
+
+def rollback_targets_of(*, adapter_id: int) -> frozenset[UUID]:
+    """The versions that aliases which have pointed at the adapter would go back to."""
+    aliases = AliasRevision.objects.filter(version__adapter_id=adapter_id).values_list("alias_id", flat=True).distinct()
+    targets = {rollback_target(alias_history(alias_id), lost=_lost_versions(alias_id)) for alias_id in aliases}
+    return frozenset(target for target in targets if target is not None)
+
+
+def _lost_versions(alias_id: int) -> frozenset[UUID]:
+    """The versions in an alias's history that it can't go back to."""
+    lost = Q(state=VersionState.REVOKED.value) | Q(purged_at__isnull=False)
+    return frozenset(Version.objects.filter(lost, alias_revisions__alias_id=alias_id).values_list("pk", flat=True))

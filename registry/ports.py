@@ -1,0 +1,73 @@
+"""What the registry needs from the apps above it. The app that can do it supplies it when it starts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+
+class AliasTargets(Protocol):
+    def __call__(self, *, adapter_id: int) -> dict[str, UUID]:
+        """The version each alias of the adapter points at now, by alias name."""
+        ...
+
+
+class AliasedSince(Protocol):
+    def __call__(self, *, version_ids: Iterable[UUID], since: datetime) -> frozenset[UUID]:
+        """Those of the versions that an alias pointed at for some time after ``since`` (or does now)."""
+        ...
+
+
+class RollbackTargets(Protocol):
+    def __call__(self, *, adapter_id: int) -> frozenset[UUID]:
+        """The versions that the adapter's aliases would go back to."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A node that still has a version: what it said last, not what it was told."""
+
+    node: str
+    observed: str
+    desired: str
+
+
+class HoldersOf(Protocol):
+    def __call__(self, *, version_id: UUID) -> tuple[Holder, ...]:
+        """The nodes that reported the version as anything but absent, and did not report it gone since."""
+        ...
+
+
+def no_aliases(*, adapter_id: int) -> dict[str, UUID]:  # noqa: ARG001  a null twin
+    """The null twin: no app above gives aliases."""
+    return {}
+
+
+def never_aliased(*, version_ids: Iterable[UUID], since: datetime) -> frozenset[UUID]:  # noqa: ARG001  a null twin
+    """The null twin: no app above gives aliases."""
+    return frozenset()
+
+
+def no_way_back(*, adapter_id: int) -> frozenset[UUID]:  # noqa: ARG001  a null twin
+    """The null twin: no app above gives aliases."""
+    return frozenset()
+
+
+def held_nowhere(*, version_id: UUID) -> tuple[Holder, ...]:  # noqa: ARG001  a null twin
+    """The null twin: no app above places versions."""
+    return ()
+
+
+@dataclass(slots=True)
+class Ports:
+    """The one holder of what was supplied."""
+
+    alias_targets: AliasTargets = no_aliases
+    aliased_since: AliasedSince = never_aliased
+    rollback_targets: RollbackTargets = no_way_back
+    holders_of: HoldersOf = held_nowhere
+
+
+PORTS = Ports()
