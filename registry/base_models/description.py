@@ -134,7 +134,7 @@ class BaseDescription:
         )
 
 
-def describe_folder(folder: Path, *, progress: Progress | None = None) -> BaseDescription:
+def describe_folder(folder: Path, *, progress: Progress | None = None, with_weights: bool = True) -> BaseDescription:
     """Describe the model in `folder` (config.json, tokenizer files, one model.safetensors or an index with shards).
 
     Links are followed, as model caches are made of them. Every weight file is read once, by chunks, for its digest.
@@ -142,6 +142,8 @@ def describe_folder(folder: Path, *, progress: Progress | None = None) -> BaseDe
     Args:
         folder: the model folder.
         progress: called with (bytes hashed, bytes in all) after each chunk.
+        with_weights: whether to read the weights; without, only their headers are read and `weight_files` is empty, so
+            that the description serves to check adapters, and no registry takes it.
 
     Raises:
         DescriptionError: a file is missing or unsound; `field` is its name.
@@ -154,6 +156,7 @@ def describe_folder(folder: Path, *, progress: Progress | None = None) -> BaseDe
     tensors = _merge(headers)
     sizes = {name: (folder / name).stat().st_size for name in headers}
     reporter = _Reporter(sum(sizes.values()), progress)
+    hashed = sizes if with_weights else {}
     return BaseDescription(
         architecture=_architecture_of(config),
         config_digest=hashlib.sha256(config_bytes).hexdigest(),
@@ -162,7 +165,7 @@ def describe_folder(folder: Path, *, progress: Progress | None = None) -> BaseDe
         vocab_size=_vocabulary_of(config),
         tied_embeddings=_tied(config, tensors),
         tensors=tensors,
-        weight_files={name: WeightFile(size, _sha256(folder / name, reporter)) for name, size in sizes.items()},
+        weight_files={name: WeightFile(size, _sha256(folder / name, reporter)) for name, size in hashed.items()},
     )
 
 

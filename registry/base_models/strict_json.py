@@ -13,9 +13,9 @@ import numpy as np
 
 MAX_DEPTH: Final = 32
 MAX_VALUES: Final = 1_500_000
-_OPENING: Final = (ord("["), ord("{"))
-_CLOSING: Final = (ord("]"), ord("}"))
-_SEPARATORS: Final = (ord(","), ord(":"))
+_OPENING: Final = np.isin(np.arange(256), (ord("["), ord("{")))
+_CLOSING: Final = np.isin(np.arange(256), (ord("]"), ord("}")))
+_SEPARATORS: Final = np.isin(np.arange(256), (ord(","), ord(":")))
 _QUOTE: Final = ord('"')
 _WINDOW: Final = 1 << 20
 
@@ -62,9 +62,9 @@ def _check_extent(data: bytes, *, max_depth: int, max_values: int) -> None:
         parity = np.cumsum(window == _QUOTE, dtype=np.int32) + quotes
         quotes = int(parity[-1])
         outside = (parity & 1) == 0
-        opening = np.isin(window, _OPENING) & outside
-        steps = np.cumsum(opening.astype(np.int32) - (np.isin(window, _CLOSING) & outside)) + depth
-        values += int(opening.sum()) + int((np.isin(window, _SEPARATORS) & outside).sum())
+        opening = _OPENING[window] & outside
+        steps = np.cumsum(opening.astype(np.int32) - (_CLOSING[window] & outside)) + depth
+        values += int(opening.sum()) + int((_SEPARATORS[window] & outside).sum())
         if int(steps.max()) > max_depth:
             raise StrictJsonError(f"it is nested more than {max_depth} levels deep")
         if values > max_values:

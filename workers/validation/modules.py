@@ -8,7 +8,7 @@ from typing import Final
 from registry.base_models.description import BaseDescription
 
 HEAD: Final = "lm_head"
-_EMBEDDINGS: Final = frozenset({"embed_tokens", "wte", "word_embeddings", "tok_embeddings", "embed_in"})
+EMBEDDINGS: Final = frozenset({"embed_tokens", "wte", "word_embeddings", "tok_embeddings", "embed_in"})
 _MATRIX: Final = 2
 _NUMBER: Final = re.compile(r"(?<=\.)\d+(?=\.)")
 
@@ -50,7 +50,7 @@ def base_modules(base: BaseDescription) -> BaseModules:
         name, _, last = tensor.rpartition(".")
         if last != "weight" or len(info.shape) != _MATRIX:
             others.add(name)
-        elif name.rpartition(".")[2] in _EMBEDDINGS:
+        elif name.rpartition(".")[2] in EMBEDDINGS:
             modules[name] = Module(inputs=info.shape[0], outputs=info.shape[1], is_embedding=True)
         else:
             modules[name] = Module(inputs=info.shape[1], outputs=info.shape[0])

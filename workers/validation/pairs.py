@@ -1,11 +1,13 @@
 """The tensors of an adapter in pairs: lora_A (rank, inputs) and lora_B (outputs, rank) of one module."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from registry.base_models.safetensors_header import TensorSpan
 
+PREFIX: Final = "base_model.model."
 _HALF: Final = re.compile(r"base_model\.model\.(?P<module>.+)\.lora_(?:(?P<half>[AB])\.weight|embedding_(?P<row>[AB]))")
 _MATRIX: Final = 2
 
@@ -44,7 +46,7 @@ class Layout:
     strays: list[str] = field(default_factory=list)
 
 
-def lay_out(spans: tuple[TensorSpan, ...]) -> Layout:
+def lay_out(spans: Iterable[TensorSpan]) -> Layout:
     """Sort the tensors of a file into pairs."""
     layout = Layout()
     for span in sorted(spans, key=lambda span: span.name):

@@ -9,7 +9,7 @@ from typing import Final
 
 import rfc8785
 
-POLICY_VERSION: Final = "1"
+POLICY_VERSION: Final = "2"
 NOT_CHECKED: Final = "not_checked"
 MAX_EXAMPLES: Final = 5
 _MAX_TEXT: Final = 200
@@ -44,6 +44,8 @@ class Check:
         code: one stable word for programs, unique within the check.
         message: a sentence for people: which file, tensor or module, what is wrong, what to do.
         evidence: the numbers and names behind the sentence, as JSON values.
+        measured: what was measured on this machine just now, such as times; another run measures otherwise, so that the
+            digest of the report doesn't cover it.
 
     """
 
@@ -52,6 +54,17 @@ class Check:
     code: str
     message: str
     evidence: Mapping[str, JsonValue] = field(default_factory=dict)
+    measured: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The finding as JSON values, without what was measured."""
+        return {
+            "name": self.name,
+            "verdict": self.verdict.value,
+            "code": self.code,
+            "message": self.message,
+            "evidence": self.evidence,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,8 @@ class Facts:
         base_model: `base_model_name_or_path` of adapter_config.json.
         files: the files that make the adapter, sorted by path; only these may be kept.
         unused_files: what lay in the folder besides, sorted; never to be kept.
+        engines: keys of the engines that can serve the adapter as trained: vllm, tgi, sglang, lorax.
+        slot_bytes: what one slot for it takes on each engine, in bytes.
 
     """
 
@@ -91,6 +106,8 @@ class Facts:
     base_model: str | None = None
     files: tuple[FileFact, ...] = ()
     unused_files: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
+    slot_bytes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +135,20 @@ class Report:
 
     @property
     def digest(self) -> str:
-        """SHA-256 in hex over the RFC 8785 form of the report without its digest."""
+        """SHA-256 in hex over the RFC 8785 form of the report without its digest and what was measured."""
         return hashlib.sha256(rfc8785.dumps(self._content())).hexdigest()
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The whole report as JSON values, with its digest."""
-        return {**self._content(), "digest": self.digest}
+        """The whole report as JSON values, with its digest and, in each check that has it, what was measured."""
+        measured = [{"measured": check.measured} if check.measured else {} for check in self.checks]
+        checks = [{**check.to_json(), **extra} for check, extra in zip(self.checks, measured, strict=True)]
+        return {**self._content(), "checks": checks, "digest": self.digest}
 
     def _content(self) -> dict[str, JsonValue]:
         return {
             "policy_version": self.policy_version,
             "verdict": self.verdict.value,
-            "checks": [{**asdict(check), "verdict": check.verdict.value} for check in self.checks],
+            "checks": [check.to_json() for check in self.checks],
             "facts": asdict(self.facts),
         }
 

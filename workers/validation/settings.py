@@ -22,6 +22,7 @@ class Settings:
     layers: tuple[int, ...] | None = None
     layers_patterns: tuple[str, ...] = ()
     base_name: str | None = None
+    base_revision: str | None = None
 
     def scale(self, rank: int, alpha: float | None = None) -> float | None:
         """The factor on B·A for a module of `rank`: alpha over rank, or over its square root with rsLoRA."""
@@ -31,7 +32,6 @@ class Settings:
 
 def read_settings(content: Mapping[str, object]) -> Settings:
     """Take from the config what is of the right type; what isn't is the config check's matter."""
-    base_name = content.get("base_model_name_or_path")
     return Settings(
         rank=rank_value(content.get("r")),
         alpha=finite_number(content.get("lora_alpha")),
@@ -42,7 +42,8 @@ def read_settings(content: Mapping[str, object]) -> Settings:
         alpha_pattern=_values(content.get("alpha_pattern"), finite_number),
         layers=layer_numbers(content.get("layers_to_transform")),
         layers_patterns=_as_names(names_or_pattern(content.get("layers_pattern"))),
-        base_name=base_name if isinstance(base_name, str) and base_name.strip() else None,
+        base_name=_text(content.get("base_model_name_or_path")),
+        base_revision=_text(content.get("revision")),
     )
 
 
@@ -77,6 +78,10 @@ def layer_numbers(value: object) -> tuple[int, ...] | None:
     if listed and all(type(item) is int and item >= 0 for item in listed):
         return tuple(listed)
     return None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
 
 
 def _as_names(value: tuple[str, ...] | str | None) -> tuple[str, ...]:

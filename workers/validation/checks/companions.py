@@ -1,5 +1,8 @@
 """Check "companions": tokenizer files, templates and embeddings that ride along. Engines serve the base's own."""
 
+import hashlib
+import json
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,7 +19,11 @@ from workers.validation.report import Check, Verdict, finding, several
 from workers.validation.subject import Subject
 
 NAME: Final = "companions"
+_TOKENIZER: Final = "tokenizer.json"
 _TOKENIZER_CONFIG: Final = "tokenizer_config.json"
+_ADDED_TOKENS: Final = re.compile(r'"added_tokens"\s*:\s*')
+_MAX_ADDED_TOKENS: Final = 2 << 20
+_INDEX: Final = re.compile(r"\d{1,18}", re.ASCII)
 _MAX_TOKENIZER_CONFIG: Final = 4 << 20
 
 
@@ -38,23 +45,70 @@ def _new_embeddings(subject: Subject) -> Iterator[Check]:
 
 
 def _added_tokens(subject: Subject) -> Iterator[Check]:
-    tokens, fault = _json_object(subject, ADDED_TOKENS_FILE, subject.limits.max_config_bytes)
+    _, fault = _json_object(subject, ADDED_TOKENS_FILE, subject.limits.max_config_bytes)
     if fault:
         message = f"{ADDED_TOKENS_FILE} can't be read: {fault}; export it again or leave it out"
         yield finding(NAME, Verdict.WARN, "added_tokens_unreadable", message)
     vocabulary = subject.base.vocab_size
-    beyond = [token for token, index in tokens.items() if type(index) is not int or not 0 <= index < vocabulary]
-    if beyond:
+    for path, beyond in tokens_beyond(subject).items():
         message = (
-            f"{ADDED_TOKENS_FILE} adds tokens beyond the base's vocabulary of {vocabulary:,}: {several(beyond)}. "
+            f"{path} adds tokens beyond the base's vocabulary of {vocabulary:,}: {several(beyond)}. "
             "The served base can't read or write an added token: train without them"
         )
-        yield finding(NAME, Verdict.FAIL, "added_tokens", message, tokens=beyond, vocab_size=vocabulary)
+        yield finding(NAME, Verdict.FAIL, "added_tokens", message, path=path, tokens=beyond, vocab_size=vocabulary)
+
+
+def tokens_beyond(subject: Subject) -> dict[str, list[str]]:
+    """By file, the added tokens whose index the base's vocabulary doesn't have."""
+    vocabulary = subject.base.vocab_size
+    found = {
+        path: [token for token, index in tokens if type(index) is not int or not 0 <= index < vocabulary]
+        for path, tokens in _listed_tokens(subject)
+    }
+    return {path: beyond for path, beyond in found.items() if beyond}
+
+
+def _listed_tokens(subject: Subject) -> Iterator[tuple[str, list[tuple[str, object]]]]:
+    """The three places where a tokenizer notes what was added to it; texts and indices as they stand there."""
+    tokens, _ = _json_object(subject, ADDED_TOKENS_FILE, subject.limits.max_config_bytes)
+    yield ADDED_TOKENS_FILE, list(tokens.items())
+    content, _ = _json_object(subject, _TOKENIZER_CONFIG, _MAX_TOKENIZER_CONFIG)
+    decoder = content.get("added_tokens_decoder")
+    known = decoder.items() if isinstance(decoder, dict) else ()
+    yield _TOKENIZER_CONFIG, [(_text_of(token), int(key)) for key, token in known if _INDEX.fullmatch(key)]
+    listed = [token for token in _first_tokens(subject) if isinstance(token, dict)]
+    yield _TOKENIZER, [(_text_of(token), token.get("id")) for token in listed]
+
+
+def _text_of(token: object) -> str:
+    return str(token.get("content")) if isinstance(token, dict) else str(token)
+
+
+def _first_tokens(subject: Subject) -> list[object]:
+    """The list of added tokens, which stands before the vocabulary; the file is too large to be parsed for it."""
+    if _TOKENIZER not in subject.digests:
+        return []
+    text = read_small(subject.folder, _TOKENIZER, _MAX_ADDED_TOKENS).decode(errors="replace")
+    found = _ADDED_TOKENS.search(text)
+    try:
+        value = json.JSONDecoder().raw_decode(text, found.end())[0] if found else []
+    except (ValueError, RecursionError):
+        return []
+    return value if isinstance(value, list) else []
+
+
+def _is_own(subject: Subject, name: str) -> bool:
+    """Whether the base has the very same file."""
+    if subject.base_folder is None or not (subject.base_folder / name).is_file():
+        return False
+    with (subject.base_folder / name).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == subject.digests[name]
 
 
 def _tokenizer(subject: Subject) -> Iterator[Check]:
     present = {name: subject.digests[name] for name in TOKENIZER_FILES if name in subject.digests}
-    if present.keys() - {ADDED_TOKENS_FILE} and tokenizer_digest(present) != subject.base.tokenizer_digest:
+    foreign = [] if tokenizer_digest(present) == subject.base.tokenizer_digest else present.keys() - {ADDED_TOKENS_FILE}
+    if not all(_is_own(subject, name) for name in foreign):
         message = (
             f"{several(sorted(present))}: a tokenizer rides along that isn't the base's own; engines serve the base's "
             "tokenizer, so answers may differ from what was seen in training"

@@ -1,7 +1,7 @@
 """Check "compatibility": every tensor has its place in this base revision, with exactly its shape and declared rank."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from registry.base_models.safetensors_header import TensorSpan
@@ -9,27 +9,29 @@ from workers.validation.checks import base_name
 from workers.validation.checks.base_name import Likeness
 from workers.validation.checks.keys import explain_key, explain_module
 from workers.validation.kinds import CONFIG_FILE, WEIGHTS_FILE
-from workers.validation.modules import HEAD, BaseModules, Module, base_modules
-from workers.validation.pairs import Layout, Pair, lay_out, true_rank
-from workers.validation.report import Check, Grouping, Verdict, finding, shown
+from workers.validation.modules import HEAD, BaseModules, Module
+from workers.validation.pairs import Layout, Pair, true_rank
+from workers.validation.report import Check, Grouping, Verdict, finding, several, shown
 from workers.validation.sandbox import PatternError
-from workers.validation.settings import Settings, read_settings
+from workers.validation.settings import Settings
 from workers.validation.subject import Subject
 from workers.validation.targets import PatternTable, untargeted
 
 NAME: Final = "compatibility"
 _MATRIX: Final = 2
+_NEWEST: Final = "main"
 _UNTARGETED: Final = "which has weights: engines would apply them, PEFT would not; correct target_modules"
 
 
 def check(subject: Subject) -> Iterator[Check]:
     """Compare with the base's tensors and with the config; without a sound file only the base's name is compared."""
-    header, content = subject.weights.header, subject.config.content
-    settings = read_settings(content) if content is not None else None
-    if header is not None:
-        yield from _tensors(lay_out(header.tensors), base_modules(subject.base), settings, subject.limits.max_rank)
+    settings = subject.settings if subject.config.content is not None else None
+    if subject.weights.header is not None:
+        yield from _tensors(subject.layout, subject.modules, settings, subject.limits.max_rank)
+        yield from _copied(sorted(subject.copies))
     if settings is not None:
-        yield from _base(settings.base_name, subject.base_names)
+        yield from _base(settings.base_name, subject.base_names, subject.base_hints)
+        yield from _revision(settings.base_revision, (*subject.base_names, *subject.base_hints))
 
 
 def _tensors(layout: Layout, base: BaseModules, settings: Settings | None, limit: int) -> Iterator[Check]:
@@ -159,18 +161,38 @@ def _tied(layout: Layout, base: BaseModules) -> Iterator[Check]:
         yield finding(NAME, Verdict.WARN, "tied", message, modules=tied)
 
 
-def _base(recorded: str | None, known: tuple[str, ...]) -> Iterator[Check]:
+def _copied(copies: Sequence[str]) -> Iterator[Check]:
+    if copies:
+        message = (
+            f"{WEIGHTS_FILE}: {several(copies)} is a copy of the base's own embedding, which engines pass over: save "
+            "with save_embedding_layers=False"
+        )
+        yield finding(NAME, Verdict.WARN, "copied_embedding", message, names=copies)
+
+
+def _revision(recorded: str | None, known: tuple[str, ...]) -> Iterator[Check]:
+    """A commit of the base that the adapter was trained on; which one this base is, only its name may tell."""
+    if recorded not in (None, _NEWEST, *known):
+        message = (
+            f"{CONFIG_FILE}: the recorded revision of the base is {shown(str(recorded))}, which can't be compared: "
+            "check that this base is of the same revision"
+        )
+        yield finding(NAME, Verdict.WARN, "base_revision", message, recorded=recorded)
+
+
+def _base(recorded: str | None, known: tuple[str, ...], hints: tuple[str, ...]) -> Iterator[Check]:
     if recorded is None:
         message = f"{CONFIG_FILE}: base_model_name_or_path is empty, so that the base can't be compared: record it"
         yield finding(NAME, Verdict.WARN, "base_missing", message)
         return
-    likeness = base_name.compare(recorded, known) if known else Likeness.SAME
+    likeness = base_name.compare(recorded, known, hints)
+    this = shown(next(iter((*known, *hints)), "another"))
     said = f"{CONFIG_FILE}: the recorded base is {shown(recorded)}"
     sentences = {
         Likeness.QUANTISED: (Verdict.WARN, f"{said}, a quantised variant of this base: effects may differ a little"),
         Likeness.VARIANT: (
             Verdict.WARN,
-            f"{said}, this base is {shown(known[0] if known else '')}: check that it is the same",
+            f"{said}, this base is {this}: check that it is the same",
         ),
         Likeness.LOCAL: (
             Verdict.WARN,
@@ -178,7 +200,7 @@ def _base(recorded: str | None, known: tuple[str, ...]) -> Iterator[Check]:
         ),
         Likeness.OTHER: (
             Verdict.FAIL,
-            f"{said}, this base is {shown(known[0] if known else '')}: the adapter was trained on another model",
+            f"{said}, this base is {this}: the adapter was trained on another model",
         ),
     }
     if likeness in sentences:

@@ -12,11 +12,12 @@ from workers.validation.settings import (
     layer_numbers,
     names_or_pattern,
     rank_value,
-    read_settings,
 )
 from workers.validation.subject import Subject
 
 NAME: Final = "config"
+# Trainers scale by 0.1 to 32; what a thousandth of that leaves is lost in the rounding of 16-bit weights.
+_FAINT_SCALE: Final = 1e-4
 
 Content = Mapping[str, object]
 
@@ -31,7 +32,7 @@ def check(subject: Subject) -> Iterator[Check]:
     yield from _type(content)
     if content.get("peft_type") not in (None, "LORA"):
         return
-    settings = read_settings(content)
+    settings = subject.settings
     yield from _numbers(content)
     yield from _patterns(content)
     yield from _rank_limit(settings, subject.limits.max_rank)
@@ -39,6 +40,7 @@ def check(subject: Subject) -> Iterator[Check]:
     yield from _targets(content)
     yield from _features(content)
     yield from _init(content.get("init_lora_weights", True))
+    yield from _mapping(content.get("auto_mapping"))
     yield from _switches(content)
     yield from _unknown(content)
 
@@ -107,9 +109,19 @@ def _scale(settings: Settings, limit: float) -> Iterator[Check]:
             "that's a slip, answers will be rubbish"
         )
         yield _warn("scale", sentence, scale=scale, limit=limit)
+    yield from _weakness(settings, scale)
+
+
+def _weakness(settings: Settings, largest: float) -> Iterator[Check]:
+    silenced = sorted(key for key, alpha in settings.alpha_pattern.items() if alpha == 0)
+    if silenced and settings.alpha:
+        yield _warn("alpha_zero", f"alpha_pattern is 0 for {several(silenced)}, so there is no effect there")
+    if 0 < largest < _FAINT_SCALE:
+        sentence = f"lora_alpha {settings.alpha:g} makes a scale of {largest:g} (alpha over rank): hardly any effect"
+        yield _warn("scale_faint", sentence, scale=largest)
     if settings.alpha == 0:
         yield _warn("alpha_zero", "lora_alpha is 0, so the adapter has no effect")
-    elif settings.alpha < 0:
+    elif settings.alpha is not None and settings.alpha < 0:
         yield _warn("alpha_negative", f"lora_alpha is {settings.alpha:g}: a negative scale turns the effect round")
 
 
@@ -155,6 +167,15 @@ def _init(value: object) -> Iterator[Check]:
         yield _warn("init_lora_ga", sentence)
     elif name not in features.PLAIN_INITS:
         yield _fail("init", f"init_lora_weights is {_value(value)}, which is unknown")
+
+
+def _mapping(value: object) -> Iterator[Check]:
+    """PEFT imports the module that auto_mapping names, whatever it is, to find the base's class in it."""
+    library = value.get("parent_library") if isinstance(value, dict) else value
+    is_known = isinstance(library, str) and library.partition(".")[0] in features.IMPORTED
+    if library is not None and not is_known:
+        sentence = f"auto_mapping names the module {_value(library)}, which PEFT would import and so run: leave it out"
+        yield _fail("auto_mapping", sentence)
 
 
 def _switches(content: Content) -> Iterator[Check]:

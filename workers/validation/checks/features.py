@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from typing import Final
 
+# PEFT's own, and what the first aLoRA trainers wrote.
+ALORA_KEYS: Final = ("alora_invocation_tokens", "alora_invocation_string", "invocation_tokens", "invocation_string")
 # Each sentence follows "adapter_config.json: ". Established on vLLM 0.32.0 and PEFT 0.21.2.
+_ALORA: Final = "{} makes this an aLoRA, switched on by its invocation tokens, which engines apply to every token"
 UNSERVABLE: Final[Mapping[str, str]] = {
     "use_dora": "use_dora is on, and engines can't serve DoRA: merge the adapter or train plain LoRA",
     "lora_bias": "lora_bias adds a bias, which engines drop: train with lora_bias off",
     "modules_to_save": "modules_to_save replaces whole layers, which engines can't do per request: train without it",
     "trainable_token_indices": "trainable_token_indices changes token embeddings, which engines can't do per request",
-    "alora_invocation_tokens": "alora_invocation_tokens makes this an aLoRA, switched on by its invocation tokens, "
-    "which engines apply to every token",
+    **{key: _ALORA.format(key) for key in ALORA_KEYS},
     "layer_replication": "layer_replication builds a deeper model than the base: merge the adapter instead",
     "target_parameters": "target_parameters puts LoRA on fused MoE expert weights, which engines can't place: name "
     "linear layers in target_modules",
@@ -25,6 +27,10 @@ UNSERVABLE: Final[Mapping[str, str]] = {
 PLAIN_INITS: Final = frozenset({"gaussian", "eva", "orthogonal", "mica"})
 CHANGED_BASE_INITS: Final = ("pissa", "olora", "corda", "loftq")
 BOOLEANS: Final = ("use_dora", "use_rslora", "lora_bias", "fan_in_fan_out", "inference_mode", "use_qalora")
+# Packages that auto_mapping may name: PEFT imports what stands there.
+IMPORTED: Final = frozenset(
+    {"diffusers", "peft", "sentence_transformers", "torch", "transformers", "transformers_modules", "trl", "unsloth"}
+)
 TASKS: Final = frozenset({"CAUSAL_LM"})
 KNOWN: Final = frozenset(
     {

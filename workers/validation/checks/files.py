@@ -16,6 +16,9 @@ _SHARD_INDEX: Final = "adapter_model.safetensors.index.json"
 
 def check(subject: Subject) -> Iterator[Check]:
     """Look at names, kinds, sizes and digests; the content is the other checks' matter."""
+    if subject.archive_fault:
+        yield _fail(subject.archive_fault.code, str(subject.archive_fault))
+        return
     yield from _oddities(subject)
     yield from _paths(subject)
     yield from _missing(subject)
@@ -52,7 +55,7 @@ def _paths(subject: Subject) -> Iterator[Check]:
         fault = kinds.path_fault(path)
         if fault is None:
             sound.append(path)
-        elif subject.declared is not None or path not in _IGNORED:
+        elif path not in _ignored(subject):
             faults.add("path", path, f"{fault}: rename or remove it")
     yield from faults.checks(Verdict.FAIL)
     clash = _clash(sound)
@@ -91,7 +94,7 @@ def _hint(wanted: str, paths: list[str]) -> str:
         (nested, f"it is nested in {shown(nested[0]) if nested else ''}: upload that folder itself"),
         (
             any(map(kinds.is_archive, paths)),
-            "an archive is not taken: paths and unpacked sizes in it can't be trusted; upload the files themselves",
+            "an archive is unpacked only by a check before an upload, and only one that holds the files themselves",
         ),
         (any(path.casefold() == wanted for path in paths), "its name must be spelt in lower case"),
         *(weights_hints if wanted == WEIGHTS_FILE else ()),
@@ -129,7 +132,7 @@ def _sizes(subject: Subject) -> Iterator[Check]:
 
 
 def _kinds(subject: Subject) -> Iterator[Check]:
-    paths = sorted(subject.listing.files.keys() - _special_cases(subject))
+    paths = sorted(subject.listing.files.keys() - _special_cases(subject) - _ignored(subject))
     refused = [path for path in paths if kind_of(path) is Kind.REFUSED]
     extra = [path for path in paths if kind_of(path) is Kind.EXTRA]
     if subject.declared is not None:
@@ -150,6 +153,11 @@ def _declared_kinds(refused: list[str], extra: list[str]) -> Iterator[Check]:
     if extra:
         message = f"{several(extra)}: extra files that no engine reads; they stay in the version all the same"
         yield finding(NAME, Verdict.WARN, "unneeded", message, paths=extra)
+
+
+def _ignored(subject: Subject) -> frozenset[str]:
+    """What every clone of a repository has, and a version leaves out without a word."""
+    return _IGNORED if subject.declared is None else frozenset()
 
 
 def _special_cases(subject: Subject) -> set[str]:

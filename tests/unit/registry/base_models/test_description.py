@@ -59,6 +59,14 @@ def test_a_model_folder_is_described(folder: Path) -> None:
     assert found.chat_template_digest == hashlib.sha256(b"{{ messages }}").hexdigest()
 
 
+def test_without_its_weights_a_model_is_described_for_checks_and_not_for_a_registry(folder: Path) -> None:
+    found = describe_folder(folder, with_weights=False)
+    assert found.tensors == describe_folder(folder).tensors
+    assert found.weight_files == {}
+    with pytest.raises(DescriptionError, match="weight_files"):
+        BaseDescription.from_json(json.loads(json.dumps(found.to_json())))
+
+
 def test_the_description_survives_json_and_its_digest_is_canonical(folder: Path) -> None:
     found = describe_folder(folder)
     content = json.loads(json.dumps(found.to_json()))

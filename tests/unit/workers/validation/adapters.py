@@ -144,7 +144,7 @@ class Upload:
         limits = options.pop("limits", Limits(max_rank=16))
         chosen = options.pop("base", BASE)
         names = options.pop("base_names", (BASE_NAME,))
-        return check_folder(self.folder, declared=declared, base=chosen, limits=limits, base_names=names)
+        return check_folder(self.folder, declared=declared, base=chosen, limits=limits, base_names=names, **options)
 
 
 def _declare(folder: Path, path: Path) -> DeclaredFile:

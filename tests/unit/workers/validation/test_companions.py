@@ -1,6 +1,7 @@
 import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +56,32 @@ def test_an_unreadable_companion_is_warned_of(good: Upload, name: str, content: 
     report = good.file(name, content).check()
     assert report.verdict == "warn"
     assert any(f"{name} can't be read" in reason for reason in report.reasons)
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("tokenizer.json", {"version": "1.0", "added_tokens": [{"id": VOCAB, "content": "<|tool|>"}]}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {str(VOCAB): {"content": "<|tool|>"}}}),
+    ],
+)
+def test_tokens_beyond_the_vocabulary_are_found_wherever_a_tokenizer_notes_them(
+    good: Upload, path: str, content: dict[str, object]
+) -> None:
+    report = good.file(path, json.dumps(content)).check()
+    assert report.verdict == "reject"
+    assert path in report.reasons[0]
+    assert "<|tool|>" in report.reasons[0]
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, '{"added_tokens": [', '{"added_tokens": 7}', '{"added_tokens": [7]}']
+)
+def test_a_tokenizer_of_any_content_is_only_warned_of(good: Upload, content: str) -> None:
+    assert good.file("tokenizer.json", content).check().verdict == "warn"
+
+
+def test_each_file_is_compared_with_the_bases_own_where_that_is_at_hand(good: Upload, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    assert good.file("tokenizer.json", "{}").check(base_folder=tmp_path).verdict == "accept"
+    assert good.file("vocab.json", "{}").check(base_folder=tmp_path).verdict == "warn"

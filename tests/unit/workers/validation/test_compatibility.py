@@ -38,6 +38,19 @@ def test_the_facts_are_read_from_the_tensors(upload: Upload) -> None:
         (ROOT, "base_model.model.", "prefix", "prefix 'model.'"),
         (ROOT, "model.", "prefix", "base_model.model."),
         (ROOT, "base_model.model.base_model.model.model.", "wrapper", "PEFT"),
+        (ROOT, ROOT + "model.", "prefix", "once too often"),
+        (ROOT, "module." + ROOT, "wrapper", "DDP"),
+        (ROOT, "_fsdp_wrapped_module." + ROOT, "wrapper", "FSDP"),
+        (ROOT, "_orig_mod.module." + ROOT, "wrapper", "torch.compile and DistributedDataParallel"),
+        (ROOT, "pretrained_model." + ROOT, "wrapper", "value-head"),
+        ("layers.1.", "layers.1._fsdp_wrapped_module._checkpoint_wrapped_module.", "wrapper", "FSDP and activation"),
+        (".q_proj.lora_", ".q_proj.default.lora_", "wrapper", "adapter name"),
+        (ROOT + "layers.1.self_attn.q_proj.lora_A.weight", "lora_unet_q_proj.lora_down.weight", "kohya", "kohya"),
+        (ROOT + "layers.1.self_attn.q_proj.lora_A.weight", "lora_te_q_proj.alpha", "kohya", "kohya"),
+        ("q_proj.lora_A.weight", "to_q_lora.down.weight", "diffusers", "diffusers"),
+        ("q_proj.lora_A.weight", "_flat_param", "flat", "FSDP"),
+        ("self_attn.q_proj", "self_attn.qkv_proj", "fused", "q_proj, k_proj, v_proj apart"),
+        ("self_attn.q_proj", "mlp.gate_up_proj", "fused", "gate_proj, up_proj apart"),
         (ROOT, "base_model.model._orig_mod.model.", "wrapper", "torch.compile"),
         (ROOT, "base_model.model.module.model.", "wrapper", "DistributedDataParallel"),
         (ROOT, "base_model.model._fsdp_wrapped_module.model.", "wrapper", "FSDP"),
@@ -231,6 +244,46 @@ def test_the_recorded_base_must_be_this_base(upload: Upload, recorded: object, v
     assert code is None or code in codes(report, Verdict.FAIL if verdict == "reject" else Verdict.WARN)
 
 
+@pytest.mark.parametrize(
+    ("recorded", "hints", "code"),
+    [
+        ("HuggingFaceTB/SmolLM2-135M-Instruct", ("base",), None),
+        ("HuggingFaceTB/SmolLM2-135M-Instruct", ("Smollm2 135M 8k Lc100K Mix1 Ep2",), None),
+        ("HuggingFaceTB/SmolLM2-135M-Instruct", ("llama-run-7",), None),
+        ("HuggingFaceTB/SmolLM2-135M-Instruct", ("smollm2-135m-instruct",), None),
+        ("HuggingFaceTB/SmolLM2-135M", ("smollm2-135m-instruct",), "base_variant"),
+        ("gpt2", ("base", "Smollm2 135M 8k Lc100K Mix1 Ep2"), "base_variant"),
+        ("/models/SmolLM2-135M-Instruct", ("SmolLM2-135M-Instruct",), None),
+        ("HuggingFaceTB/SmolLM-135M-Instruct", ("smollm2",), "base_other"),
+        ("HuggingFaceTB/SmolLM-135M-Instruct", ("x", "Smollm2 135M 8k Lc100K Mix1 Ep2"), "base_other"),
+        ("HuggingFaceTB/SmolLM2-360M-Instruct", ("smollm2-135m-instruct",), "base_other"),
+        ("unsloth/SmolLM2-135M-Instruct-bnb-4bit", ("base",), "base_quantised"),
+        ("unsloth/SmolLM2-135M-Instruct-bnb-4bit", (), "base_quantised"),
+        ("x/SmolLM2-135M-Instruct-quantized.w4a16", ("base",), "base_quantised"),
+        ("x/SmolLM2-135M-Instruct-NVFP4", ("base",), "base_quantised"),
+        ("/scratch/run-12/merged", ("base",), "base_local"),
+        ("/scratch/run-12/merged", (), "base_local"),
+    ],
+)
+def test_hints_are_believed_only_where_they_contradict(
+    upload: Upload, recorded: str, hints: tuple[str, ...], code: str | None
+) -> None:
+    report = upload.weights(pairs()).config(base_model_name_or_path=recorded).check(base_names=(), base_hints=hints)
+    found = codes(report) | codes(report, Verdict.WARN)
+    assert found == ({code} if code else set())
+
+
 def test_without_a_known_name_of_the_base_names_are_not_compared(upload: Upload) -> None:
     upload.weights(pairs()).config(base_model_name_or_path="Qwen/Qwen2.5-0.5B")
     assert upload.check(base_names=()).verdict == "accept"
+
+
+@pytest.mark.parametrize(
+    ("revision", "hints", "code"),
+    [(None, (), None), ("main", (), None), ("a1b2", ("a1b2",), None), ("a1b2", ("x",), "base_revision")],
+)
+def test_a_recorded_revision_of_the_base_is_shown_where_it_cannot_be_compared(
+    upload: Upload, revision: str | None, hints: tuple[str, ...], code: str | None
+) -> None:
+    report = upload.weights(pairs()).config(revision=revision).check(base_hints=hints)
+    assert codes(report, Verdict.WARN) == ({code} if code else set())

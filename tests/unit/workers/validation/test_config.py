@@ -63,6 +63,9 @@ def codes(report: Report, verdict: Verdict) -> set[str]:
         ({"layers_to_transform": "all"}, "layers", "layers_to_transform"),
         ({"target_modules": "all-linear", "layers_to_transform": [0]}, "layers", "PEFT refuses"),
         ({"exclude_modules": 3}, "exclude_modules", "exclude_modules"),
+        ({"auto_mapping": {"parent_library": "os"}}, "auto_mapping", "import"),
+        ({"auto_mapping": {"parent_library": "transformers_evil.x"}}, "auto_mapping", "import"),
+        ({"auto_mapping": "os"}, "auto_mapping", "import"),
     ],
 )
 def test_a_setting_that_engines_cannot_serve_is_refused(
@@ -104,7 +107,8 @@ def test_a_suspicious_setting_is_warned_of(upload: Upload, changes: dict[str, An
         {"init_lora_weights": "eva", "eva_config": {"rho": 2.0}},
         {"init_lora_weights": False},
         {"peft_version": "0.99.0", "megatron_core": "megatron.core", "qalora_group_size": 16},
-        {"task_type": None, "auto_mapping": {"parent_library": "transformers"}},
+        {"task_type": None, "auto_mapping": {"parent_library": "transformers.models.llama"}},
+        {"auto_mapping": {"base_model_class": "LlamaForCausalLM", "parent_library": None}},
         {"target_modules": "all-linear"},
         {"target_modules": r".*\.self_attn\.(q|k|v|o)_proj$"},
         {"target_modules": r"^(model)(?!.*(lm_head|output|emb)).*"},
@@ -158,3 +162,20 @@ def test_a_pattern_that_is_broken_or_never_ends_is_refused_in_time(upload: Uploa
 def test_a_costly_pattern_key_is_refused_as_engines_would_match_it(upload: Upload, setting: str, pattern: str) -> None:
     report = upload.weights(pairs()).config(**{setting: {pattern: 8}}).check()
     assert any(check.code == "pattern" for check in report.checks)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [({"alpha_pattern": {"q_proj": 0}}, "alpha_zero"), ({"lora_alpha": 1e-7}, "scale_faint")],
+)
+def test_scales_without_effect_are_warned_of(upload: Upload, changes: dict[str, Any], code: str) -> None:
+    report = upload.weights(pairs()).config(**changes).check()
+    assert report.verdict == "warn"
+    assert code in {check.code for check in report.checks}
+
+
+@pytest.mark.parametrize("key", ["alora_invocation_string", "invocation_string"])
+def test_the_settings_of_older_alora_trainers_are_known(upload: Upload, key: str) -> None:
+    report = upload.weights(pairs()).config(**{key: "<|start|>"}).check()
+    assert report.verdict == "reject"
+    assert "invocation" in report.reasons[0]

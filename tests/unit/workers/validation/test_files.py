@@ -17,7 +17,7 @@ def test_a_sound_adapter_is_accepted_with_all_checks_passed(good: Upload) -> Non
     report = good.check(declared=good.declared())
     assert report.verdict == "accept"
     assert [check.name for check in report.checks] == [
-        "files", "companions", "structure", "config", "compatibility", "numerics",
+        "files", "companions", "structure", "config", "compatibility", "numerics", "engines", "cost",
     ]  # fmt: skip
     assert [file.path for file in report.facts.files] == ["adapter_config.json", "adapter_model.safetensors"]
 
@@ -184,3 +184,9 @@ def test_a_folder_of_very_many_files_is_not_walked_to_its_end(good: Upload) -> N
 def test_a_very_deep_folder_is_not_walked_to_its_end(good: Upload) -> None:
     good.file("/".join("abcdefghijklmnop") + "/x.json")
     assert "files.too_many" in codes(good.check())
+
+
+def test_what_every_clone_of_a_repository_has_is_left_out_without_a_word(good: Upload) -> None:
+    report = good.file(".gitattributes", "*.safetensors filter=lfs").check()
+    assert report.verdict == "accept"
+    assert report.facts.unused_files == (".gitattributes",)

@@ -122,7 +122,7 @@ def test_several_faults_are_all_shown(upload: Upload) -> None:
     del tensors[key(1, "self_attn.q_proj", "B")]
     report = upload.config(use_dora=True, bias="all").weights(tensors).file("a\nb").check()
     found = {check.name for check in report.checks if check.verdict is Verdict.FAIL}
-    assert found == {"files", "config", "compatibility", "numerics"}
+    assert found == {"files", "config", "compatibility", "numerics", "engines"}
     assert "a\\nb" in report.reasons[0]
 
 
