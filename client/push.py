@@ -1,4 +1,4 @@
-"""Push a folder as a version: manifest, create or resume, parallel uploads, finalize."""
+"""Push a folder as a version: manifest, create or resume, parallel uploads (large files in parts), finalize."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from client.errors import NotFound, PermissionDenied, VersionExists
 from client.manifest import LocalFile, read_manifest
 from client.parallel import CancelSwitch, run_all
+from client.parts import PartsSender
 from client.progress import SilentProgress
 from client.refs import PairRef, VersionRef
 from client.storage import Storage, UrlExpired
@@ -76,7 +77,7 @@ class Pusher:
             version=version,
             files=len(files),
             moved_files=len(moved),
-            moved_bytes=sum(file.size for file in moved),
+            moved_bytes=sum(moved),
             resumed=earlier is not None or any(upload.stored for upload in opened.uploads),
         )
 
@@ -114,26 +115,32 @@ class Pusher:
                 raise
             return create(name=None)  # the identical upload found belongs to somebody else
 
-    def _upload(
-        self, request: PushRequest, opened: VersionUpload, sources: tuple[LocalFile, ...]
-    ) -> tuple[VersionFile, ...]:
-        """Upload what isn't stored; ask once for fresh URLs if the first ones expire on the way."""
+    def _upload(self, request: PushRequest, opened: VersionUpload, sources: tuple[LocalFile, ...]) -> tuple[int, ...]:
+        """Upload what isn't stored; ask once for fresh URLs if the first ones expire on the way.
+
+        Returns the bytes of each file that something had to be moved for.
+        """
         try:
             return self._upload_missing(opened, sources)
         except UrlExpired:
             fresh = self._open(request, opened.version.name, tuple(source.declared for source in sources))
             return self._upload_missing(fresh, sources)
 
-    def _upload_missing(self, opened: VersionUpload, sources: tuple[LocalFile, ...]) -> tuple[VersionFile, ...]:
-        by_path = {upload.path: upload for upload in opened.uploads}
-        missing = [source for source in sources if source.declared.path in by_path]
-        missing = [source for source in missing if not by_path[source.declared.path].stored]
-        jobs = [partial(self._put, by_path[source.declared.path], source) for source in missing]
-        stored_now = run_all(jobs, workers=self.workers)
-        return tuple(source.declared for source, moved in zip(missing, stored_now, strict=True) if moved)
+    def _upload_missing(self, opened: VersionUpload, sources: tuple[LocalFile, ...]) -> tuple[int, ...]:
+        by_path = {upload.path: upload for upload in opened.uploads if not upload.stored}
+        missing = [(by_path[path], source) for source in sources if (path := source.declared.path) in by_path]
+        jobs = [partial(self._put, upload, source) for upload, source in missing if upload.part_bytes is None]
+        moved = run_all(jobs, workers=self.workers)
+        version = opened.version
+        ref = VersionRef(version.tenant, version.adapter, version.name)
+        sender = PartsSender(self.versions, self.storage, ref, self.progress, self.workers)
+        moved += [sender.send(source) for upload, source in missing if upload.part_bytes is not None]
+        return tuple(count for count in moved if count is not None)
 
-    def _put(self, upload: Upload, source: LocalFile, cancel: CancelSwitch) -> bool:
-        return self.storage.put(upload, source, progress=self.progress, cancel=cancel)
+    def _put(self, upload: Upload, source: LocalFile, cancel: CancelSwitch) -> int | None:
+        """The bytes moved, or None if the store had the file already."""
+        is_new = self.storage.put(upload, source, progress=self.progress, cancel=cancel)
+        return source.declared.size if is_new else None
 
 
 def _fingerprint(base_revision: str, files: tuple[VersionFile, ...]) -> tuple[str, frozenset[tuple[str, int, str]]]:

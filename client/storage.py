@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from client.manifest import LocalFile
     from client.models import Upload, VersionFile
     from client.parallel import CancelSwitch
+    from client.parts import PartAddress
     from client.progress import Progress
 
 CHUNK_BYTES = 256 * 1024
@@ -60,7 +61,7 @@ class Storage:
 
         def attempt() -> httpx.Response:
             progress.started("upload", path, size)
-            body = _file_chunks(source, progress, cancel)
+            body = _counted(read_span(source, 0, size, cancel), lambda count: progress.moved("upload", path, count))
             headers = {**upload.headers, "Content-Length": str(size)}
             return self._http.request(upload.method, upload.url, content=body, headers=headers)
 
@@ -69,6 +70,35 @@ class Storage:
             raise _refused(response, path)
         progress.finished("upload", path)
         return response.is_success
+
+    def put_part(
+        self,
+        source: LocalFile,
+        address: PartAddress,
+        *,
+        start: int,
+        size: int,
+        progress: Progress,
+        cancel: CancelSwitch,
+    ) -> None:
+        """Store `size` bytes of a file from `start` on as one of its parts. Raises as `put` does."""
+        path, sent = source.declared.path, 0
+
+        def count(moved: int) -> None:
+            nonlocal sent
+            sent += moved
+            progress.moved("upload", path, moved)
+
+        def attempt() -> httpx.Response:
+            count(-sent)
+            body = _counted(read_span(source, start, size, cancel), count)
+            headers = {**address.headers, "Content-Length": str(size)}
+            return self._http.request(address.method, address.url, content=body, headers=headers)
+
+        response = self._with_retries(attempt, path)
+        if not response.is_success:
+            count(-sent)
+            raise _refused(response, path)
 
     def get(self, url: str, target: Path, file: VersionFile, *, progress: Progress, cancel: CancelSwitch) -> None:
         """Write one file to `target`, which must not exist, checking size and digest on the way.
@@ -120,18 +150,30 @@ class Storage:
         return response
 
 
-def _file_chunks(source: LocalFile, progress: Progress, cancel: CancelSwitch) -> Iterator[bytes]:
-    path, left = source.declared.path, source.declared.size
+def read_span(source: LocalFile, start: int, size: int, cancel: CancelSwitch) -> Iterator[bytes]:
+    """Give `size` bytes of a file from `start` on, in chunks.
+
+    Raises:
+        FolderRefused: the file has another size than when it was hashed.
+
+    """
+    path, left = source.declared.path, size
     with open_plain(source.location, path) as stream:
-        if os.fstat(stream.fileno()).st_size != left:
+        if os.fstat(stream.fileno()).st_size != source.declared.size:
             raise FolderRefused(
                 path, _("{path} changed while it was pushed; push again when it is complete.").format(path=path)
             )
+        stream.seek(start)
         while left and (chunk := stream.read(min(CHUNK_BYTES, left))):
             cancel.check()
             left -= len(chunk)
             yield chunk
-            progress.moved("upload", path, len(chunk))
+
+
+def _counted(chunks: Iterator[bytes], count: Callable[[int], None]) -> Iterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+        count(len(chunk))
 
 
 def _receive(

@@ -27,6 +27,7 @@ class StoreView(APIView):
     """An address is a capability by itself, so no token is asked for."""
 
     authentication_classes = ()
+    throttle_classes = ()
     parser_classes = (RawParser,)
 
     def put(self, request: Request, ticket: str) -> Response:

@@ -1,10 +1,13 @@
+from datetime import timedelta
 from functools import cache
 
 from django.conf import settings
 
+from registry.stores.checkpoints import CheckpointStore, FolderCheckpoints
+from registry.stores.checkpoints_s3 import S3Checkpoints
 from registry.stores.folder import FolderStore
 from registry.stores.ports import ArtifactStore
-from registry.stores.s3 import S3Store
+from registry.stores.s3 import S3Store, connect_s3
 
 
 @cache
@@ -20,6 +23,20 @@ def artifact_store() -> ArtifactStore:
             public_endpoint=settings.STORE["public_endpoint"] or None,
         )
     return folder_store()
+
+
+@cache
+def checkpoint_store() -> CheckpointStore:
+    """Where signed checkpoints of the audit log lie: a bucket, or the folder of the artifacts."""
+    if settings.STORE["kind"] != "s3":
+        return FolderCheckpoints(settings.STORE["folder"])
+    client = connect_s3(
+        settings.STORE["endpoint"],
+        access_key=settings.STORE["access_key"],
+        secret_key=settings.STORE["secret_key"],
+        region=settings.STORE["region"],
+    )
+    return S3Checkpoints(client, bucket=settings.AUDIT_BUCKET, lock_for=timedelta(days=settings.AUDIT_LOCK_DAYS))
 
 
 @cache

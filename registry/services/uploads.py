@@ -1,9 +1,10 @@
-"""Uploads: a manifest first, then the bytes straight to the store, then finalize.
+"""Uploads: a manifest first, then the bytes straight to the store (large files in parts), then finalize.
 
 The manifest fixes the version's identity (paths, sizes, digests, base revision) before a byte moves, so a retry is the
 same upload and different bytes can never take its place.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from registry import dispatch, events
 from registry.actors import Actor
-from registry.errors import InvalidInput, PermissionDenied, UploadIncomplete, VersionExists
+from registry.errors import InvalidInput, PermissionDenied, StaleState, UploadIncomplete, VersionExists
 from registry.models import Adapter, Artifact, BaseModelRevision, Version, VersionFile
 from registry.naming import (
     MAX_FILES,
@@ -29,10 +30,13 @@ from registry.naming import (
 )
 from registry.permissions import Action, require_in_tenant
 from registry.selectors import find_base_revision, versions_with_relations
+from registry.services.lineage import accept_lineage
 from registry.services.stores import artifact_store
 from registry.signing.manifest import SignedFile, root_digest
 from registry.states import VersionState
-from registry.stores.ports import PresignedPut
+from registry.stores.errors import StoreDigestMismatch
+from registry.stores.parts import PartPlan
+from registry.stores.ports import PresignedPut, StoredObject
 from registry.transitions import move_version
 
 _RESUMABLE: Final = frozenset(
@@ -40,15 +44,20 @@ _RESUMABLE: Final = frozenset(
 )
 
 _COUNTER_DIGITS: Final = 9
+_CHUNK: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class UploadTarget:
-    """Where one file of the manifest goes; ``stored`` files need no PUT."""
+    """Where one file of the manifest goes; ``stored`` files need no PUT.
+
+    A file with ``part_bytes`` may go in parts of that size instead: see ``services.transfers.parts``.
+    """
 
     path: str
     put: PresignedPut
     stored: bool
+    part_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ def start_upload(
         revision=revision,
         files=files,
         name=name,
-        lineage=lineage or {},
+        lineage=accept_lineage(adapter=adapter, lineage=lineage or {}),
     )
     return StartedUpload(version=version, targets=_targets(version), resumed=resumed)
 
@@ -103,7 +112,7 @@ def finalize_upload(*, actor: Actor, version: Version) -> Version:
     if version.state != VersionState.UPLOADING:
         return version
     for file in version.files.select_related("artifact"):
-        _check_stored(version, file)
+        check_stored(version, file)
     with transaction.atomic():
         locked = versions_with_relations().select_for_update(of=("self",), no_key=True).get(pk=version.pk)
         if locked.state != VersionState.UPLOADING:
@@ -190,7 +199,7 @@ def _same_upload(
         revision.pk,
         digest,
     )
-    if same and version.state in _RESUMABLE:
+    if same and version.state in _RESUMABLE and version.purged_at is None:
         return version
     raise VersionExists(
         _("Version %(version)s already exists (%(state)s). A version number is never used again: choose another name.")
@@ -277,22 +286,86 @@ def _targets(version: Version) -> tuple[UploadTarget, ...]:
                 expires_s=settings.UPLOAD_URL_TTL_S,
             ),
             stored=file.artifact.stored_at is not None,
+            part_bytes=part_plan(file.artifact.size).part_bytes if goes_in_parts(file.artifact.size) else None,
         )
         for file in version.files.select_related("artifact")
     )
 
 
-def _check_stored(version: Version, file: VersionFile) -> None:
-    stored = artifact_store().stat(object_key(tenant=version.adapter.tenant.name, sha256=file.artifact.sha256))
+def goes_in_parts(size: int) -> bool:
+    """Whether a file of ``size`` bytes is large enough to be uploaded in parts."""
+    return size > settings.UPLOAD_PARTS_FROM
+
+
+def part_plan(size: int) -> PartPlan:
+    return PartPlan.of(size, part_bytes=settings.UPLOAD_PART_BYTES)
+
+
+def check_stored(version: Version, file: VersionFile) -> None:
+    """Check that the store holds ``file`` as the manifest says. What came in parts is read once, and noted as stored.
+
+    Raises:
+        UploadIncomplete: it isn't there, or differs.
+        StoreDigestMismatch: the parts make other bytes; they are gone, so that the right ones can be uploaded.
+
+    """
+    key = object_key(tenant=version.adapter.tenant.name, sha256=file.artifact.sha256)
+    stored = artifact_store().stat(key)
     if stored is None:
-        # A purge killed before its commit has deleted bytes that are still noted as stored: have them sent again.
-        Artifact.objects.filter(pk=file.artifact_id).update(stored_at=None)
+        _note_missing(file, key)
         raise UploadIncomplete(
             _("%(path)s has not arrived. Upload it, then finalize again.") % {"path": file.path}, field=file.path
         )
-    if (stored.size, stored.sha256) != (file.artifact.size, file.artifact.sha256):
+    if stored.sha256 is None and not _is_noted(file):
+        _read_back(file, stored)
+    elif stored.size != file.artifact.size or stored.sha256 not in {None, file.artifact.sha256}:
         raise UploadIncomplete(
             _("%(path)s in the store differs from the manifest: %(got)d bytes instead of %(want)d.")
             % {"path": file.path, "got": stored.size, "want": file.artifact.size},
             field=file.path,
         )
+
+
+def _note_missing(file: VersionFile, key: str) -> None:
+    """A purge killed before its commit has deleted bytes that are still noted as stored: have them sent again."""
+    if not _is_noted(file):
+        return
+    with transaction.atomic():
+        artifact = Artifact.objects.select_for_update(of=("self",), no_key=True).get(pk=file.artifact_id)
+        if artifact_store().stat(key) is None:
+            artifact.stored_at = None
+            artifact.save(update_fields=["stored_at"])
+
+
+def _is_noted(file: VersionFile) -> bool:
+    return Artifact.objects.filter(pk=file.artifact_id, stored_at__isnull=False).exists()
+
+
+def _read_back(file: VersionFile, stored: StoredObject) -> None:
+    """Find out whether an object that the store doesn't vouch for is what its key says; note it, or remove it."""
+    store = artifact_store()
+    right = stored.size == file.artifact.size and _sha256_of(stored.key) == file.artifact.sha256
+    with transaction.atomic():
+        artifact = Artifact.objects.select_for_update(of=("self",), no_key=True).get(pk=file.artifact_id)
+        # Objects are removed under this lock alone, and never replaced: what was read is what lies there now.
+        now = store.stat(stored.key)
+        if now is None or now.tag != stored.tag:
+            raise StaleState(_("%(path)s changed in the store. Finalize again.") % {"path": file.path}, field=file.path)
+        if right:
+            artifact.stored_at = artifact.stored_at or timezone.now()
+            artifact.save(update_fields=["stored_at"])
+        elif artifact.stored_at is None:
+            store.delete(stored.key)
+    if not right:
+        raise StoreDigestMismatch(
+            _("%(path)s: its parts make other bytes than the manifest says. Upload it again.") % {"path": file.path},
+            field=file.path,
+        )
+
+
+def _sha256_of(key: str) -> str:
+    digest = hashlib.sha256()
+    with artifact_store().open(key) as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

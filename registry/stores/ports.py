@@ -1,8 +1,10 @@
 """The object store as the registry sees it: immutable objects whose key ends with the SHA-256 of their bytes."""
 
 import re
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import BinaryIO, Protocol
 
 from registry.stores.errors import BadKey
@@ -25,11 +27,38 @@ class PresignedPut:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """What lies under a key: `size` in bytes, and the SHA-256 (hex) that the store computed when it took it in."""
+    """What lies under a key.
+
+    Attributes:
+        size: bytes.
+        sha256: the digest (hex) that the store computed itself when it took the object in; None where it took it in
+            parts and knows only the digest of each. Whoever wants to know has to read the object.
+        tag: the store's own name for these bytes; other bytes under the same key have another.
+
+    """
 
     key: str
     size: int
-    sha256: str
+    sha256: str | None
+    tag: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """A part of an upload in parts that has arrived.
+
+    Attributes:
+        number: from 1.
+        size: bytes.
+        tag: the store's own name for these bytes.
+        sha256: digest (hex); empty where the store checked it but doesn't tell it again.
+
+    """
+
+    number: int
+    size: int
+    tag: str
+    sha256: str = ""
 
 
 class ArtifactStore(Protocol):
@@ -61,7 +90,7 @@ class ArtifactStore(Protocol):
         ...
 
     def open(self, key: str) -> AbstractContextManager[BinaryIO]:
-        """Read the object as a stream.
+        """Read the object as a stream; it can seek, and takes in no more than is read.
 
         Raises:
             ObjectMissing: nothing lies there.
@@ -71,6 +100,49 @@ class ArtifactStore(Protocol):
 
     def delete(self, key: str) -> None:
         """Remove the object; nothing happens if it isn't there."""
+        ...
+
+    def start_parts(self, key: str) -> str:
+        """Begin an upload in parts and return its id. Nothing lies under `key` before `complete_parts`."""
+        ...
+
+    def presign_part(
+        self, key: str, upload_id: str, *, number: int, size: int, sha256: str, expires_s: int
+    ) -> PresignedPut:
+        """A request that stores exactly `size` bytes of this digest as part `number` (from 1); it may be repeated."""
+        ...
+
+    def list_parts(self, key: str, upload_id: str) -> tuple[StoredPart, ...]:
+        """The parts that have arrived, by number.
+
+        Raises:
+            ObjectMissing: there is no such upload: it was completed, aborted or never begun.
+
+        """
+        ...
+
+    def complete_parts(self, key: str, upload_id: str, parts: Sequence[StoredPart]) -> None:
+        """Put the object together from `parts`: all of them, by number, as `list_parts` gave them, with their digests.
+
+        Never overwrites: if there is an object already, it stays, as do the parts, and this returns quietly.
+
+        Raises:
+            StoreDigestMismatch: the parts have other digests, or make another one than `key` has; nothing was kept
+                under `key`. A store that can't tell the latter leaves it to its caller: see `StoredObject.sha256`.
+            ObjectMissing: there is no such upload, and no object either.
+
+        """
+        ...
+
+    def abort_parts(self, key: str, upload_id: str) -> None:
+        """Forget the upload and its parts; nothing happens if it isn't there."""
+        ...
+
+    def remove_abandoned(self, *, before: datetime) -> int:
+        """Remove what killed uploads left behind that began before `before`; returns how many they were.
+
+        These are uploads in parts that were neither completed nor aborted, and puts that broke off in the middle.
+        """
         ...
 
 

@@ -4,13 +4,18 @@ The store itself does the checking: the signature of a presigned PUT covers the 
 length and `If-None-Match: *`, so whoever uploads can neither send other bytes nor replace an object. The store gives
 the checksum back on HEAD with `ChecksumMode=ENABLED` (tried on SeaweedFS), so `stat` reports it and needs no metadata
 of ours.
+
+An upload in parts is checked part by part in the same way, and completed with `If-None-Match: *`. Its checksum is one
+of the parts' checksums (S3 calls it composite), which says nothing of the SHA-256 of the whole.
 """
 
 import base64
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO, cast
 from urllib.parse import urlsplit
 
@@ -27,19 +32,25 @@ from registry.stores.errors import (
     StoreSizeMismatch,
     StoreUnavailable,
 )
-from registry.stores.ports import PresignedPut, StoredObject, check_key, digest_in
+from registry.stores.ports import PresignedPut, StoredObject, StoredPart, check_key, digest_in
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
     from botocore.response import StreamingBody
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef
 
 _EXISTS = frozenset({"PreconditionFailed", "412", "BucketAlreadyOwnedByYou"})
-_MISSING = frozenset({"NoSuchKey", "404", "NotFound"})
-_WRONG_DIGEST = frozenset({"BadDigest", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch", "InvalidDigest"})
+_MISSING = frozenset({"NoSuchKey", "NoSuchUpload", "404", "NotFound"})
+_WRONG_DIGEST = frozenset(
+    {"BadDigest", "XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch", "InvalidDigest", "InvalidPart"}
+)
 _WRONG_SIZE = frozenset({"IncompleteBody", "EntityTooLarge", "EntityTooSmall", "MissingContentLength"})
 _LATER = frozenset({"SlowDown", "RequestTimeout", "Throttling", "ConditionalRequestConflict", "OperationAborted"})
 _SERVER_ERROR = 500
+# Between a checksum of checksums and the number of parts; no base64 has it.
+_COMPOSITE = "-"
+_ARTIFACTS = "artifacts/"
 
 
 class S3Store:
@@ -62,7 +73,7 @@ class S3Store:
         public_endpoint: str | None = None,
     ) -> None:
         self._bucket = bucket
-        connect = partial(_connect, access_key=access_key, secret_key=secret_key, region=region)
+        connect = partial(connect_s3, access_key=access_key, secret_key=secret_key, region=region)
         self._client = connect(endpoint)
         # A stream can't be sent twice: whoever can make it again tries again.
         self._uploader = connect(endpoint, attempts=1)
@@ -70,7 +81,7 @@ class S3Store:
 
     def ensure_ready(self) -> None:
         try:
-            with _store_errors():
+            with store_errors():
                 self._client.head_bucket(Bucket=self._bucket)
         except ObjectMissing:
             self._create_bucket()
@@ -101,7 +112,7 @@ class S3Store:
     def stat(self, key: str) -> StoredObject | None:
         digest_in(key)
         try:
-            with _store_errors(key):
+            with store_errors(key):
                 head = self._client.head_object(Bucket=self._bucket, Key=key, ChecksumMode="ENABLED")
         except ObjectMissing:
             return None
@@ -109,7 +120,13 @@ class S3Store:
             raise StoreRefused(
                 f"the store keeps no SHA-256 of {key!a}: it was not put there by this registry", field="key"
             )
-        return StoredObject(key=key, size=head["ContentLength"], sha256=_to_hex(head["ChecksumSHA256"]))
+        checksum = head["ChecksumSHA256"]
+        return StoredObject(
+            key=key,
+            size=head["ContentLength"],
+            sha256=None if _COMPOSITE in checksum else _to_hex(checksum),
+            tag=head["ETag"],
+        )
 
     def put_stream(self, key: str, stream: BinaryIO, *, size: int, sha256: str) -> None:
         check_key(key, sha256=sha256)
@@ -117,7 +134,7 @@ class S3Store:
             return
         checked = CheckedStream(stream, size=size, sha256=sha256)
         try:
-            with _store_errors(key):
+            with store_errors(key):
                 self._uploader.put_object(
                     Bucket=self._bucket,
                     Key=key,
@@ -126,7 +143,7 @@ class S3Store:
                     ChecksumSHA256=_to_base64(sha256),
                     IfNoneMatch="*",
                 )
-        except _AlreadyThere:
+        except ObjectExists:
             return
         except StoreError as error:
             raise checked.failure or error from error
@@ -134,47 +151,159 @@ class S3Store:
     @contextmanager
     def open(self, key: str) -> Iterator[BinaryIO]:
         digest_in(key)
-        with _store_errors(key):
-            body = self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
-        with body, io.BufferedReader(_Download(body)) as reader:
+        get = partial(self._client.get_object, Bucket=self._bucket, Key=key)
+        with io.BufferedReader(_Download(get, key)) as reader:
             yield cast("BinaryIO", reader)
 
     def delete(self, key: str) -> None:
         digest_in(key)
-        with _store_errors(key):
+        with store_errors(key):
             self._client.delete_object(Bucket=self._bucket, Key=key)
+
+    def start_parts(self, key: str) -> str:
+        digest_in(key)
+        with store_errors(key):
+            started = self._client.create_multipart_upload(Bucket=self._bucket, Key=key, ChecksumAlgorithm="SHA256")
+        return started["UploadId"]
+
+    def presign_part(
+        self, key: str, upload_id: str, *, number: int, size: int, sha256: str, expires_s: int
+    ) -> PresignedPut:
+        digest_in(key)
+        checksum = _to_base64(sha256)
+        url = self._presigner.generate_presigned_url(
+            "upload_part",
+            Params={
+                "Bucket": self._bucket,
+                "Key": key,
+                "UploadId": upload_id,
+                "PartNumber": number,
+                "ChecksumSHA256": checksum,
+                "ContentLength": size,
+            },
+            ExpiresIn=expires_s,
+        )
+        return PresignedPut(url=url, headers={"Content-Length": str(size), "x-amz-checksum-sha256": checksum})
+
+    def list_parts(self, key: str, upload_id: str) -> tuple[StoredPart, ...]:
+        digest_in(key)
+        pages = self._client.get_paginator("list_parts").paginate(Bucket=self._bucket, Key=key, UploadId=upload_id)
+        with store_errors(key):
+            found = [part for page in pages for part in page.get("Parts", [])]
+        # SeaweedFS lists a part that was put again as often as it was put, and knows of each to the second.
+        newest = {part["PartNumber"]: part for part in sorted(found, key=itemgetter("LastModified"))}
+        return tuple(
+            StoredPart(
+                number=number,
+                size=part["Size"],
+                tag=part["ETag"],
+                sha256=_to_hex(part["ChecksumSHA256"]) if "ChecksumSHA256" in part else "",
+            )
+            for number, part in sorted(newest.items())
+        )
+
+    def complete_parts(self, key: str, upload_id: str, parts: Sequence[StoredPart]) -> None:
+        digest_in(key)
+        try:
+            with store_errors(key):
+                self._client.complete_multipart_upload(
+                    Bucket=self._bucket,
+                    Key=key,
+                    UploadId=upload_id,
+                    IfNoneMatch="*",
+                    MultipartUpload={
+                        "Parts": [
+                            {"PartNumber": part.number, "ETag": part.tag, "ChecksumSHA256": _to_base64(part.sha256)}
+                            for part in parts
+                        ]
+                    },
+                )
+        except ObjectExists:
+            return
+        except ObjectMissing:
+            # An answer that was lost on the way: the upload is gone because it was completed.
+            if self.stat(key) is None:
+                raise
+
+    def abort_parts(self, key: str, upload_id: str) -> None:
+        digest_in(key)
+        try:
+            with store_errors(key):
+                self._client.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id)
+        except ObjectMissing:
+            return
+
+    def remove_abandoned(self, *, before: datetime) -> int:
+        pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=_ARTIFACTS)
+        with store_errors():
+            found = [upload for page in pages for upload in page.get("Uploads", []) if upload["Initiated"] < before]
+        for upload in found:
+            self.abort_parts(upload["Key"], upload["UploadId"])
+        return len(found)
 
     def _create_bucket(self) -> None:
         try:
-            with _store_errors():
+            with store_errors():
                 self._client.create_bucket(Bucket=self._bucket)
-        except _AlreadyThere:
+        except ObjectExists:
             return
 
 
-class _AlreadyThere(StoreError):
+class ObjectExists(StoreError):
     """Somebody else made it first."""
 
 
 class _Download(io.RawIOBase):
-    """The body of a response, whose broken connections are errors of the store."""
+    """An object as a stream: one response, and another after each seek. Broken connections are errors of the store."""
 
-    def __init__(self, body: "StreamingBody") -> None:
+    def __init__(self, get: "Callable[..., GetObjectOutputTypeDef]", key: str) -> None:
         super().__init__()
-        self._body = body
+        self._get = get
+        self._key = key
+        self._position = 0
+        self._body: StreamingBody | None = None
+        with store_errors(key):
+            answer = get()
+        self._size = answer["ContentLength"]
+        self._body = answer["Body"]
 
     def readable(self) -> bool:
         return True
 
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if start + offset != self._position:
+            self._forget_body()
+            self._position = start + offset
+        return self._position
+
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        if self._position >= self._size:
+            return 0
         view = memoryview(buffer).cast("B")
-        with _store_errors():
+        with store_errors(self._key):
+            if self._body is None:
+                self._body = self._get(Range=f"bytes={self._position}-")["Body"]
             chunk = self._body.read(len(view))
         view[: len(chunk)] = chunk
+        self._position += len(chunk)
         return len(chunk)
 
+    def close(self) -> None:
+        self._forget_body()
+        super().close()
 
-def _connect(endpoint: str, *, access_key: str, secret_key: str, region: str, attempts: int = 3) -> "S3Client":
+    def _forget_body(self) -> None:
+        if self._body is not None:
+            self._body.close()
+            self._body = None
+
+
+def connect_s3(endpoint: str, *, access_key: str, secret_key: str, region: str, attempts: int = 3) -> "S3Client":
+    """A client that tries ``attempts`` times and keeps to what this registry relies on."""
     config = Config(
         signature_version="s3v4",
         # The checksum header covers the body, so it isn't read twice to be signed as well.
@@ -203,7 +332,8 @@ def _proxies(endpoint: str) -> dict[str, str] | None:
 
 
 @contextmanager
-def _store_errors(key: str = "") -> Iterator[None]:
+def store_errors(key: str = "") -> Iterator[None]:
+    """What goes wrong inside is an error of the store."""
     try:
         yield
     except ClientError as error:
@@ -218,7 +348,7 @@ def _translate(error: ClientError, key: str) -> StoreError:
     if code in _MISSING:
         return ObjectMissing(key)
     if code in _EXISTS:
-        return _AlreadyThere(f"{key!a} is there already")
+        return ObjectExists(f"{key!a} is there already")
     if code in _WRONG_DIGEST:
         return StoreDigestMismatch(f"the store got other bytes than {key!a} names")
     if code in _WRONG_SIZE:

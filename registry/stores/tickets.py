@@ -25,6 +25,8 @@ class Ticket:
     Attributes:
         size: bytes to be put; -1 for GET.
         sha256: digest (hex) of what is to be put; empty for GET.
+        upload: id of the upload in parts that it belongs to; empty for a whole object.
+        part: number of the part, from 1; 0 for a whole object.
 
     """
 
@@ -33,6 +35,8 @@ class Ticket:
     expires: int
     size: int = -1
     sha256: str = ""
+    upload: str = ""
+    part: int = 0
 
 
 def write_ticket(secret: bytes, ticket: Ticket) -> str:

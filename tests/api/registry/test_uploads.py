@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.api.registry.conftest import put_file
 from tests.factories.adapters import adapter_files, manifest_of
 
 URL = "/api/v1/tenants/acme/adapters/support-tone/versions"
+PUSH = "/api/v1/tenants/acme/adapters/support-tone/push"
 Caller = Callable[..., APIClient]
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -186,14 +188,18 @@ def multipart(files: dict[str, bytes], **parts: bytes) -> tuple[bytes, str]:
 
 def send_push(client: Any, files: dict[str, bytes], manifest: bytes) -> Any:
     body, kind = multipart(files, manifest=manifest)
-    return client.generic("POST", "/api/v1/tenants/acme/adapters/support-tone/push", body, content_type=kind)
+    return post_push(client, body, kind)
+
+
+def post_push(client: Any, body: bytes, kind: str, **more: Any) -> Any:
+    return client.generic("POST", PUSH, body, kind, **more)
 
 
 def manifest_text(files: dict[str, bytes], **more: Any) -> bytes:
     return json.dumps({"base_revision": "r1", "files": manifest_of(files), **more}).encode()
 
 
-def test_a_small_adapter_goes_in_one_request(
+def test_an_adapter_goes_in_one_request(
     as_role: Caller, adapter: Adapter, store: object, sent: list[tuple[str, dict[str, Any]]]
 ) -> None:
     files = adapter_files()
@@ -203,25 +209,72 @@ def test_a_small_adapter_goes_in_one_request(
     assert [task for task, _arguments in sent] == ["workers.tasks.validate_version"]
 
 
+def test_a_push_needs_its_manifest_first(as_role: Caller, adapter: Adapter, store: object, sent: list[Any]) -> None:
+    files = adapter_files()
+    body, kind = multipart(files)
+    late = body.removesuffix(b"--lorekeeper-test--\r\n") + multipart({}, manifest=manifest_text(files))[0]
+    answer = post_push(as_role(Role.UPLOADER), late, kind)
+    assert (answer.status_code, answer.json()["field"]) == (400, "manifest")
+    assert not Version.objects.exists()
+
+
+def stored_files(folder: Path) -> list[bytes]:
+    return sorted(path.read_bytes() for path in (folder / "store").rglob("*") if path.is_file())
+
+
 @pytest.mark.parametrize("fault", ["missing", "extra", "truncated", "oversized", "wrong digest"])
-def test_a_bad_part_is_named_and_leaves_nothing_behind(
-    as_role: Caller, adapter: Adapter, store: Any, sent: list[Any], fault: str, tmp_path: Any
+def test_a_bad_part_is_named_and_its_bytes_are_not_kept_and_the_right_ones_go_on(
+    as_role: Caller, adapter: Adapter, store: Any, sent: list[Any], fault: str, tmp_path: Path
+) -> None:
+    files, client = adapter_files(), as_role(Role.UPLOADER)
+    manifest, weights = manifest_text(files, name="v1"), files["adapter_model.safetensors"]
+    faults: dict[str, dict[str, bytes]] = {
+        "missing": {path: content for path, content in files.items() if path != "adapter_model.safetensors"},
+        "extra": {"extra.json": b"{}", **files},
+        "truncated": {**files, "adapter_model.safetensors": weights[:-1]},
+        "oversized": {**files, "adapter_model.safetensors": weights + b"x"},
+        "wrong digest": {**files, "adapter_model.safetensors": weights[:-1] + bytes([weights[-1] ^ 1])},
+    }
+    answer = send_push(client, faults[fault], manifest)
+    assert answer.status_code == (409 if fault == "missing" else 400)
+    assert answer.json()["field"] == ("extra.json" if fault == "extra" else "adapter_model.safetensors")
+    assert set(stored_files(tmp_path)) <= set(files.values()) - {weights}
+    assert send_push(client, files, manifest).status_code == 202
+    assert Version.objects.get().state == "validating"
+
+
+def test_a_push_that_comes_again_is_quiet(as_role: Caller, adapter: Adapter, store: Any, sent: list[Any]) -> None:
+    files, client = adapter_files(), as_role(Role.UPLOADER)
+    answers = [send_push(client, files, manifest_text(files, name="v1")) for _time in range(2)]
+    assert [answer.status_code for answer in answers] == [202, 202]
+    assert len(sent) == 1
+
+
+def test_a_file_that_comes_twice_in_a_push_is_refused(
+    as_role: Caller, adapter: Adapter, store: Any, sent: list[Any]
 ) -> None:
     files = adapter_files()
-    manifest = manifest_text(files, name="v1")
-    weights = files["adapter_model.safetensors"]
-    if fault == "missing":
-        del files["adapter_model.safetensors"]
-    if fault == "extra":
-        files["extra.json"] = b"{}"
-    if fault == "truncated":
-        files["adapter_model.safetensors"] = weights[:-1]
-    if fault == "oversized":
-        files["adapter_model.safetensors"] = weights + b"x"
-    if fault == "wrong digest":
-        files["adapter_model.safetensors"] = weights[:-1] + bytes([weights[-1] ^ 1])
-    answer = send_push(as_role(Role.UPLOADER), files, manifest)
-    assert answer.status_code == 400
-    assert answer.json()["field"] == ("extra.json" if fault == "extra" else "adapter_model.safetensors")
-    assert not Version.objects.exists()
-    assert [path for path in (tmp_path / "store").rglob("*") if path.is_file()] == []
+    body, kind = multipart(files, manifest=manifest_text(files))
+    body = body.removesuffix(b"--lorekeeper-test--\r\n") + multipart(files)[0]
+    answer = post_push(as_role(Role.UPLOADER), body, kind)
+    assert (answer.status_code, answer.json()["field"]) == (400, "adapter_config.json")
+
+
+def test_a_file_without_a_file_name_is_refused(as_role: Caller, adapter: Adapter, store: Any, sent: list[Any]) -> None:
+    body, kind = multipart({}, **{"manifest": manifest_text(adapter_files()), "adapter_config.json": b"{}"})
+    answer = post_push(as_role(Role.UPLOADER), body, kind)
+    assert (answer.status_code, answer.json()["field"]) == (400, "adapter_config.json")
+
+
+def test_a_push_with_an_idempotency_key_is_told_apart_by_its_manifest(
+    as_role: Caller, adapter: Adapter, store: Any, sent: list[Any]
+) -> None:
+    files, client = adapter_files(), as_role(Role.UPLOADER)
+    body, kind = multipart(files, manifest=manifest_text(files))
+    keyed = [post_push(client, body, kind, headers={"Idempotency-Key": "k"}) for _time in range(2)]
+    assert [answer.status_code for answer in keyed] == [202, 202]
+    assert keyed[0].json() == keyed[1].json()
+    assert Version.objects.count() == 1
+    other, kind = multipart(files, manifest=manifest_text(files, name="v2"))
+    refused = post_push(client, other, kind, headers={"Idempotency-Key": "k"})
+    assert refused.status_code in {409, 422}

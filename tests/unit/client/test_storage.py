@@ -9,7 +9,8 @@ from client.errors import DigestMismatch, FolderRefused, ServerUnreachable, Tran
 from client.manifest import LocalFile, read_manifest
 from client.models import Upload, VersionFile
 from client.parallel import CancelSwitch
-from client.progress import SilentProgress
+from client.parts import PartAddress
+from client.progress import Action, SilentProgress
 from client.retry import RetryPolicy
 from client.storage import Storage, UrlExpired
 
@@ -150,3 +151,37 @@ def test_headers_that_cannot_be_sent_are_a_failed_transfer(source: LocalFile) ->
     upload = Upload(path="weights", url="http://store.test/k", headers={"x-a": "é"})
     with pytest.raises(TransferFailed):
         storage(lambda _: httpx.Response(200)).put(upload, source, progress=SilentProgress(), cancel=CancelSwitch())
+
+
+def test_a_part_is_its_span_of_the_file_and_a_retry_takes_back_what_was_counted(source: LocalFile) -> None:
+    bodies: list[bytes] = []
+    counted: list[int] = []
+
+    class Watch(SilentProgress):
+        def moved(self, action: Action, path: str, count: int) -> None:
+            counted.append(count)
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        bodies.append(request.read())
+        return httpx.Response(503 if len(bodies) == 1 else 200)
+
+    address = PartAddress(number=2, url="http://store.test/k?partNumber=2", headers={"x-amz-checksum-sha256": "abc="})
+    storage(handler).put_part(source, address, start=300_000, size=350_000, progress=Watch(), cancel=CancelSwitch())
+    assert bodies == [WEIGHTS[300_000:650_000]] * 2
+    assert sum(counted) == 350_000
+    assert -350_000 in counted
+
+
+def test_a_part_whose_address_expired_asks_for_another_and_counts_for_nothing(source: LocalFile) -> None:
+    counted: list[int] = []
+
+    class Watch(SilentProgress):
+        def moved(self, action: Action, path: str, count: int) -> None:
+            counted.append(count)
+
+    address = PartAddress(number=1, url="http://store.test/k")
+    with pytest.raises(UrlExpired):
+        storage(lambda _request: httpx.Response(403)).put_part(
+            source, address, start=0, size=100, progress=Watch(), cancel=CancelSwitch()
+        )
+    assert sum(counted) == 0

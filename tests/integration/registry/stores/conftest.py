@@ -5,6 +5,7 @@ import io
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ def s3_store(s3: SeaweedServer, worker_id: str) -> Iterator[S3Store]:
     yield store
     for entry in store._client.list_objects_v2(Bucket=bucket).get("Contents", []):
         store.delete(entry["Key"])
+    store.remove_abandoned(before=datetime.now(UTC) + timedelta(hours=1))
 
 
 @pytest.fixture

@@ -59,6 +59,14 @@ def test_a_large_object_is_read_in_pieces(store: ArtifactStore) -> None:
         assert sum(len(chunk) for chunk in iter(lambda: stream.read(1 << 20), b"")) == BIG - 10
 
 
+def test_a_stream_reads_on_from_wherever_it_was_sent(store: ArtifactStore) -> None:
+    with store.open(_put(store)) as stream:
+        assert [stream.seek(5_000), stream.read(3)] == [5_000, BODY[5_000:5_003]]
+        assert [stream.seek(0), stream.read(2)] == [0, BODY[:2]]
+        assert [stream.seek(-4, io.SEEK_END), stream.read()] == [len(BODY) - 4, BODY[-4:]]
+        assert [stream.seek(len(BODY)), stream.read(1)] == [len(BODY), b""]
+
+
 def test_a_second_identical_put_is_success(store: ArtifactStore) -> None:
     _put(store)
     _put(store)

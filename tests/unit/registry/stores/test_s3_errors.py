@@ -19,7 +19,7 @@ ANSWERS = [
     ("BadDigest", 400, StoreDigestMismatch),
     ("XAmzContentChecksumMismatch", 400, StoreDigestMismatch),
     ("IncompleteBody", 400, StoreSizeMismatch),
-    ("PreconditionFailed", 412, s3._AlreadyThere),
+    ("PreconditionFailed", 412, s3.ObjectExists),
     ("ConditionalRequestConflict", 409, StoreUnavailable),
     ("SlowDown", 503, StoreUnavailable),
     ("InternalError", 500, StoreUnavailable),
