@@ -1,5 +1,6 @@
 """The commands that go to a node's queue. Their form is what ``workers.node.commands`` reads."""
 
+import math
 from datetime import timedelta
 from typing import Any, Final
 
@@ -9,10 +10,12 @@ from django.utils import timezone
 from cachecontrol.models import Residency
 from registry.models import VersionFile
 from registry.naming import object_key
+from registry.selectors import probe_reference
 from registry.services.keys import signer
 from registry.services.stores import artifact_store
 from registry.signing.grants import EVICT as EVICT_ACTION
 from registry.signing.grants import LOAD, Grant, issue_grant
+from registry.states import VersionState
 from registry.stores.ports import ArtifactStore
 
 WARM: Final = "node.warm"
@@ -28,6 +31,7 @@ def warm_command(residency: Residency) -> Command:
     version = residency.version
     store = artifact_store()
     files = VersionFile.objects.select_related("artifact").filter(version=version)
+    reference = probe_reference(version_id=version.pk)
     return {
         "generation": residency.generation,
         "engine_name": version.engine_name,
@@ -35,17 +39,19 @@ def warm_command(residency: Residency) -> Command:
         "bundle": version.signature.bundle,
         "attestation": version.signature.attestation,
         "files": [_file(store, file, version.adapter.tenant.name) for file in files],
-        "probe_reference": None,
+        "probe_reference": None if reference is None else reference.to_json(),
     }
 
 
 def evict_command(residency: Residency) -> Command:
     """What a node needs to unload the version: granted too, or whoever writes to the queue could have it done."""
+    # A revoked version was not given time to drain before, so its files get that time now.
+    drain_s = settings.DRAIN_S if residency.version.state == VersionState.REVOKED else 0
     return {
         "generation": residency.generation,
         "engine_name": residency.version.engine_name,
         "grant": _grant(residency, EVICT_ACTION),
-        "grace_s": int(settings.EVICT_GRACE_S),
+        "grace_s": math.ceil(settings.EVICT_GRACE_S + drain_s),
     }
 
 

@@ -46,7 +46,10 @@ _TIMINGS = (
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """A vLLM engine to run: the Python that has vLLM, a model folder, and how the registry calls that model."""
+    """A vLLM engine to run: the Python that has vLLM, a model folder, and how the registry calls that model.
+
+    `evaluates`: versions are run on the model when they are validated, too.
+    """
 
     python: Path
     model: Path
@@ -59,6 +62,7 @@ class EngineOptions:
     max_model_len: int = 1024
     disk_bytes: int = 20 * 1024**3
     arguments: tuple[str, ...] = ()
+    evaluates: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,11 @@ class StackFacts:
     settings: Mapping[str, str] = field(default_factory=dict)
     python: str = sys.executable
 
+    @property
+    def base_models(self) -> Path:
+        """Where the validating worker finds base models: <base model>/<revision>."""
+        return self.data / "base-models"
+
     def url(self, name: str) -> str:
         """The base URL of an HTTP process: web, gateway, engine or s3.http."""
         return f"http://{LOOPBACK}:{self.ports[name]}"
@@ -109,7 +118,7 @@ def settle_facts(
 ) -> StackFacts:
     """The facts of the stack in this folder: read where they are kept, made and kept where they are new."""
     folder = SecretFolder(data / "secrets")
-    return StackFacts(
+    facts = StackFacts(
         data=data,
         ports=settle_ports(data / "stack.json", _SERVED_PORTS),
         secrets=Secrets(
@@ -134,3 +143,15 @@ def settle_facts(
         admin_email=admin_email,
         settings=dict(settings or {}),
     )
+    if engine is not None:
+        _link_base_model(facts, engine)
+    return facts
+
+
+def _link_base_model(facts: StackFacts, engine: EngineOptions) -> None:
+    """Let the engine's model be found under the names that it is registered by."""
+    link = facts.base_models / engine.base_model / engine.base_revision
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.is_symlink():
+        link.unlink()
+    link.symlink_to(engine.model.resolve(), target_is_directory=True)

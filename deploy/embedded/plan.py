@@ -12,6 +12,8 @@ from deploy.embedded.specs import AliveHealth, CeleryHealth, FromFile, HttpHealt
 from deploy.engine.vllm import VllmSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deploy.embedded.facts import EngineOptions, StackFacts
     from deploy.embedded.specs import Spec
 
@@ -114,8 +116,10 @@ def _workers(facts: StackFacts) -> tuple[ProcessSpec, ...]:
     needs = ("bootstrap", "signing", "valkey")
     schedule = str(facts.data / "celerybeat-schedule")
     celery = (facts.python, "-m", "celery", "-A", "config.celery")
+    evaluates = facts.engine is not None and facts.engine.evaluates
+    bases = {"LOREKEEPER_BASE_MODEL_FOLDERS": str(facts.base_models)} if evaluates else {}
     return (
-        _worker(facts, "validate", concurrency=1),
+        _worker(facts, "validate", concurrency=1, more=bases),
         _worker(facts, "control", concurrency=2),
         ProcessSpec(
             name="beat",
@@ -127,14 +131,14 @@ def _workers(facts: StackFacts) -> tuple[ProcessSpec, ...]:
     )
 
 
-def _worker(facts: StackFacts, queue: str, *, concurrency: int) -> ProcessSpec:
+def _worker(facts: StackFacts, queue: str, *, concurrency: int, more: Mapping[str, str] | None = None) -> ProcessSpec:
     return ProcessSpec(
         name=queue,
         argv=(
             *(facts.python, "-m", "celery", "-A", "config.celery", "worker"),
             *("-Q", queue, "-n", f"{queue}@%h", "--concurrency", str(concurrency)),
         ),
-        environment=django_environment(facts),
+        environment={**django_environment(facts), **(more or {})},
         health=CeleryHealth(broker_url=broker_url(facts), node=f"{queue}@{socket.gethostname()}"),
         needs=("bootstrap", "signing", "valkey"),
     )

@@ -1,27 +1,42 @@
-"""One validation run: fetch the bytes into a scratch folder, check them, record the report."""
+"""One validation run: fetch the bytes into a scratch folder, check them, run them, record the report."""
 
 import logging
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from django.conf import settings
+
 from registry.actors import system_actor
 from registry.base_models.description import BaseDescription
-from registry.models import Version
-from registry.naming import object_key
-from registry.reports import StoredReport
+from registry.models import BaseModelRevision, Revalidation, Version
+from registry.reports import ProbeReference, StoredReport
 from registry.selectors import get_version_by_id
-from registry.services.stores import artifact_store
-from registry.services.validation import record_validation
+from registry.services.validation import (
+    drop_vain_revalidation,
+    record_revalidation,
+    record_validation,
+    say_revalidation_runs,
+    say_validation_runs,
+)
 from registry.states import VersionState
-from registry.stores.errors import ObjectMissing
-from workers.validation import DeclaredFile, Limits, Report, check_folder
+from workers.evaluation.bases import SCRATCH, find_base
+from workers.evaluation.errors import NotPossibleError
+from workers.evaluation.findings import not_run
+from workers.jobs.evaluation import Evaluated, evaluate_version
+from workers.jobs.fetching import fetch_version
+from workers.jobs.heartbeat import heartbeat
+from workers.validation import DeclaredFile, Limits, Outcome, Report, check_folder
+from workers.validation.device import cuda_device
 
 logger = logging.getLogger(__name__)
-_SCRATCH: Final = "lorekeeper-validate-"
 _ABANDONED_AFTER_S: Final = 2 * 3600
 _MAX_KEPT_RANK: Final = 2**31 - 1
 
@@ -31,24 +46,51 @@ def validate_version(*, version_id: UUID) -> None:
     version = get_version_by_id(version_id=version_id)
     if version.state != VersionState.VALIDATING:
         return
+    with heartbeat(partial(say_validation_runs, version_id=version_id)):
+        report = _report_on(version)
+    record_validation(actor=system_actor("validate"), version_id=version_id, report=report)
+
+
+def revalidate_version(*, revalidation_id: int) -> None:
+    """Validate a decided version once more; quiet when that was done already."""
+    actor = system_actor("validate")
+    if drop_vain_revalidation(actor=actor, revalidation_id=revalidation_id):
+        return
+    version = get_version_by_id(version_id=Revalidation.objects.get(pk=revalidation_id).version_id)
+    with heartbeat(partial(say_revalidation_runs, revalidation_id=revalidation_id)):
+        report = _report_on(version)
+    record_revalidation(actor=actor, revalidation_id=revalidation_id, report=report)
+
+
+def _report_on(version: Version) -> StoredReport:
     _remove_abandoned()
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH) as scratch:
-        folder = Path(scratch)
-        _fetch(version, folder)
+    with _scratch() as folder, _scratch() as other:
+        fetch_version(version, folder)
         report = _check(version, folder)
-    record_validation(actor=system_actor("validate"), version_id=version_id, report=stored_report(report))
+        if report.verdict is Outcome.REJECT:
+            evaluated = Evaluated(not_run("other checks refuse it"))
+        else:
+            evaluated = evaluate_version(version, folder, scratch=other)
+    whole = replace(report, checks=(*report.checks, *evaluated.checks))
+    return stored_report(whole, reference=evaluated.reference)
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix=SCRATCH) as folder:
+        yield Path(folder)
 
 
 def _remove_abandoned() -> None:
     """A worker that was killed leaves its scratch folder behind; no run is older than its task's time limit."""
     oldest = time.time() - _ABANDONED_AFTER_S
-    for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
         if folder.is_dir() and not folder.is_symlink() and folder.stat().st_mtime < oldest:
             logger.warning("removing %s, which a killed validation left behind", folder)
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def stored_report(report: Report) -> StoredReport:
+def stored_report(report: Report, *, reference: ProbeReference | None = None) -> StoredReport:
     """A report in the form that the registry keeps."""
     return StoredReport(
         verdict=report.verdict.value,
@@ -58,6 +100,7 @@ def stored_report(report: Report) -> StoredReport:
         digest=report.digest,
         rank=_kept_rank(report.facts.rank),
         target_modules=report.facts.target_modules,
+        reference=reference,
     )
 
 
@@ -66,17 +109,12 @@ def _kept_rank(rank: int | None) -> int | None:
     return rank if rank is not None and rank <= _MAX_KEPT_RANK else None
 
 
-def _fetch(version: Version, folder: Path) -> None:
-    store, tenant = artifact_store(), version.adapter.tenant.name
-    for file in version.files.select_related("artifact"):
-        target = folder / file.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with store.open(object_key(tenant=tenant, sha256=file.artifact.sha256)) as source, target.open("xb") as out:
-                shutil.copyfileobj(source, out, length=1024 * 1024)
-        except ObjectMissing:
-            # The check of declared files says so in its own words.
-            target.unlink(missing_ok=True)
+def _base_folder(revision: BaseModelRevision) -> Path | None:
+    """Where this worker has the base, if it does: a copy of its embedding can then be told from a changed one."""
+    try:
+        return find_base(settings.BASE_MODEL_FOLDERS, name=revision.base_model.name, label=revision.label)
+    except NotPossibleError:
+        return None
 
 
 def _check(version: Version, folder: Path) -> Report:
@@ -91,4 +129,7 @@ def _check(version: Version, folder: Path) -> Report:
         base=BaseDescription.from_json(revision.description),
         limits=Limits(max_rank=revision.max_rank),
         base_names=(revision.base_model.name,),
+        base_folder=_base_folder(revision),
+        # A worker that runs versions has torch and perhaps a device; any other goes without both.
+        device=None if settings.BASE_MODEL_FOLDERS is None else cuda_device(),
     )

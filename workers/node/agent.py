@@ -10,7 +10,7 @@ from threading import Lock
 from typing import IO
 
 from registry.signing.errors import SigningError
-from registry.signing.verify import TrustedKeys
+from registry.signing.trust_file import TrustFile
 from workers.node.commands import address_of
 from workers.node.disk_cache import DiskCache
 from workers.node.engines.ports import Engine
@@ -90,7 +90,7 @@ def build_agent(settings: Settings) -> Agent:
         engine=engine,
         verifier=Verifier(_trusted_keys(settings.trusted_keys), node=settings.node),
         fetcher=Fetcher(),
-        prober=Prober(engine, base_model=settings.base_model),
+        prober=Prober(engine, base_model=settings.base_model, tolerance=settings.probe_tolerance),
         courier=Courier(Outbox(root / "outbox"), web),
         web=web,
         grace_s=settings.evict_grace_s,
@@ -123,8 +123,8 @@ def _lock(handle: IO[bytes]) -> None:
         raise
 
 
-def _trusted_keys(path: Path) -> TrustedKeys:
+def _trusted_keys(path: Path) -> TrustFile:
     try:
-        return TrustedKeys.from_pem(path.read_text())
-    except (OSError, UnicodeDecodeError, SigningError) as error:
+        return TrustFile(path)
+    except SigningError as error:
         raise SettingError(f"LOREKEEPER_TRUSTED_KEYS can't be read: {error}") from error

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from registry.naming import NamingError, check_digest, check_manifest_paths
+from registry.reports import ProbeReference
 from workers.node.errors import CommandError
 
 MAX_GENERATION = 2**63 - 1
@@ -30,7 +31,10 @@ class WantedFile:
 
 @dataclass(frozen=True, slots=True)
 class WarmCommand:
-    """Load this version: grant (a JWT), bundle and attestation are checked by the agent, not here."""
+    """Load this version: grant (a JWT), bundle and attestation are checked by the agent, not here.
+
+    `reference` is how base and adapter read a text where the version was validated, if they were run there.
+    """
 
     generation: int
     engine_name: str
@@ -38,6 +42,7 @@ class WarmCommand:
     bundle: str
     attestation: str
     files: tuple[WantedFile, ...]
+    reference: ProbeReference | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,6 @@ def check_engine_name(value: object) -> str:
 def parse_warm(data: object) -> WarmCommand:
     """Read a `node.warm` command; raise `CommandError` with the field that is wrong."""
     fields = _fields(data, {"generation", "engine_name", "grant", "bundle", "attestation", "files", "probe_reference"})
-    if fields["probe_reference"] is not None:
-        raise CommandError("probe_reference must be null")
     return WarmCommand(
         generation=_integer(fields, "generation", 1, MAX_GENERATION),
         engine_name=check_engine_name(fields["engine_name"]),
@@ -69,6 +72,7 @@ def parse_warm(data: object) -> WarmCommand:
         bundle=_text(fields, "bundle"),
         attestation=_text(fields, "attestation"),
         files=_files(fields["files"]),
+        reference=_reference(fields["probe_reference"]),
     )
 
 
@@ -108,6 +112,13 @@ def _text(fields: Mapping[str, Any], name: str, *, limit: int = MAX_TEXT_BYTES) 
     if not isinstance(value, str) or not 0 < len(value) <= limit:
         raise CommandError(f"{name} must be a text of 1 to {limit} characters")
     return value
+
+
+def _reference(data: object) -> ProbeReference | None:
+    try:
+        return None if data is None else ProbeReference.from_json(data)
+    except ValueError as error:
+        raise CommandError(f"probe_reference: {error}") from error
 
 
 def _files(data: object) -> tuple[WantedFile, ...]:

@@ -15,6 +15,8 @@ NodeError
 │   └── EngineAwayError     it doesn't answer, or it is not well                             transient
 │       └── SickEngineError it answers nonsense whatever is asked: only a restart helps      transient
 ├── ProbeError              it is loaded, but its answers can't be trusted                   permanent
+│   ├── OtherAnswersError   it reads otherwise than where it was validated                   permanent
+│   ├── OtherBaseError      the engine's base itself does: not the adapter's fault, nor a slot's  refused
 │   ├── NoEffectError       it reads like the base: the adapter is at fault, not the engine  refused
 │   └── PoisonError         log-probabilities are no numbers: the engine must be restarted   permanent
 └── WebError                web doesn't take a report
@@ -103,6 +105,15 @@ class SickEngineError(EngineAwayError):
 
 class ProbeError(NodeError):
     code = "probe_failed"
+
+
+class OtherAnswersError(ProbeError):
+    code = "other_answers"
+
+
+class OtherBaseError(ProbeError):
+    code = "other_base"
+    error_class = "refused"
 
 
 class NoEffectError(ProbeError):

@@ -1,7 +1,12 @@
-"""Whether a loaded adapter answers as itself: one short prompt, read by the base and by the adapter.
+"""Whether a loaded adapter answers as itself: one short text, read by the base and by the adapter.
 
-Log-probabilities of the prompt's own tokens are compared, never text. The requests follow one another: some engines mix
-up base and adapter when both are in one batch.
+Log-probabilities of the text's own tokens are compared, never answers: the adapter must differ from the engine's base,
+and read as it did where it was validated. The requests follow one another: some engines mix up base and adapter when
+both are in one batch.
+
+How far an engine is from the validating worker was measured on vLLM 0.32 (bfloat16) against transformers (float32):
+0.04 to 0.05 nats on average over the text's tokens, but 0.2 on a single one, while two adapters trained on the same
+questions are 0.65 apart on average. So the mean is compared.
 """
 
 import math
@@ -9,80 +14,135 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from registry.reports import PROBE_TEXT, ProbeReference
 from workers.node.engines.ports import Engine
-from workers.node.errors import NoEffectError, PoisonError, ProbeError, SickEngineError
+from workers.node.errors import (
+    NoEffectError,
+    OtherAnswersError,
+    OtherBaseError,
+    PoisonError,
+    ProbeError,
+    SickEngineError,
+)
 
-PROMPT = "Dear customer, the weather is fine today and the old lighthouse opens at nine. How can I help you?"
 ATTEMPTS = 3
 PAUSE_S = 0.2
 # An idle engine repeats itself exactly; other requests in its batch can move a value by rounding.
 MIN_DIFFERENCE = 0.005
 NOISE_FACTOR = 3.0
+TOLERANCE = 0.12
 
 Values = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Reference:
-    """How the base reads the prompt in one life of the engine, and what counts as different from that."""
+class _BaseReading:
+    """How the base reads a text in one life of the engine, and what counts as different from that."""
 
     boot_id: str
+    text: str
     values: Values
     limit: float
 
 
 class Prober:
-    """Reads the base once in each life of the engine, twice in a row for its noise, and keeps that as the reference."""
+    """Reads the base once in each life of the engine, twice in a row for its noise, and keeps that."""
 
-    def __init__(self, engine: Engine, *, base_model: str, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        base_model: str,
+        tolerance: float = TOLERANCE,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Say how many nats an engine's readings may be from the validating worker's, on average over the tokens."""
         self._engine = engine
         self._base_model = base_model
+        self._tolerance = tolerance
         self._sleep = sleep
-        self._kept: _Reference | None = None
+        self._kept: _BaseReading | None = None
 
-    def probe(self, name: str, *, boot_id: str) -> float:
+    def probe(self, name: str, *, boot_id: str, reference: ProbeReference | None = None) -> float:
         """Check the adapter `name`; the largest difference from the base in nats.
+
+        Args:
+            name: what the engine calls the adapter.
+            boot_id: of the engine's present life.
+            reference: how base and adapter read where the version was validated, if they did.
 
         Raises:
             SickEngineError: the base itself gives log-probabilities that are no numbers.
             PoisonError: the adapter does.
-            NoEffectError: the adapter reads the prompt like the base.
+            OtherBaseError: the engine's base reads otherwise than the registered one.
+            OtherAnswersError: the adapter reads otherwise than where it was validated.
+            NoEffectError: the adapter reads the text like the base.
             ProbeError: another model answers.
             EngineError: the engine doesn't answer.
 
         """
-        reference = self._reference(boot_id)
-        difference = 0.0
+        base = self._base(boot_id, PROBE_TEXT if reference is None else reference.prompt)
+        if reference is not None:
+            self._expect_base(reference, base.values)
+        fault: ProbeError | None = None
         for attempt in range(ATTEMPTS):
             if attempt:
                 self._sleep(PAUSE_S)
-            difference = _difference(reference.values, self._read_adapter(name))
-            if difference > reference.limit:
-                return difference
-        raise NoEffectError(
-            f"{name} reads like the base: it differs by {difference:.4f} nats, noise is {reference.limit:.4f}"
-        )
+            values = self._read_adapter(name, base.text)
+            fault = self._fault(name, values, base, reference)
+            if fault is None:
+                return _largest(values, base.values)
+        raise fault or ProbeError(f"{name} was not read")
 
-    def _reference(self, boot_id: str) -> _Reference:
-        if self._kept is None or self._kept.boot_id != boot_id:
-            values, again = self._read_base(), self._read_base()
-            self._kept = _Reference(boot_id, values, max(MIN_DIFFERENCE, NOISE_FACTOR * _difference(values, again)))
+    def _fault(
+        self, name: str, values: Values, base: _BaseReading, reference: ProbeReference | None
+    ) -> ProbeError | None:
+        """What is wrong with a reading of the adapter, if anything."""
+        if (difference := _largest(values, base.values)) <= base.limit:
+            return NoEffectError(
+                f"{name} reads like the base: it differs by {difference:.4f} nats, noise is {base.limit:.4f}"
+            )
+        if reference is not None and (deviation := _mean(values, reference.adapter)) > self._tolerance:
+            return OtherAnswersError(
+                f"{name} reads otherwise than where it was validated: by {deviation:.3f} nats a token, "
+                f"{self._tolerance:g} are allowed"
+            )
+        return None
+
+    def _expect_base(self, reference: ProbeReference, values: Values) -> None:
+        if len(values) != len(reference.base):
+            raise OtherBaseError(
+                f"the engine reads the text as {len(values)} tokens, {len(reference.base)} are expected: it has "
+                "another tokenizer than the one that versions are validated with, or begins texts otherwise"
+            )
+        deviation = _mean(values, reference.base)
+        if deviation > self._tolerance:
+            raise OtherBaseError(
+                f"the engine's base reads otherwise than the one that versions are validated on: by {deviation:.3f} "
+                f"nats a token, {self._tolerance:g} are allowed. It is another revision, or runs in another precision"
+            )
+
+    def _base(self, boot_id: str, text: str) -> _BaseReading:
+        if self._kept is None or (self._kept.boot_id, self._kept.text) != (boot_id, text):
+            values, again = self._read_base(text), self._read_base(text)
+            limit = max(MIN_DIFFERENCE, NOISE_FACTOR * _largest(values, again))
+            self._kept = _BaseReading(boot_id, text, values, limit)
         return self._kept
 
-    def _read_base(self) -> Values:
-        values = self._read(self._base_model)
+    def _read_base(self, text: str) -> Values:
+        values = self._read(self._base_model, text)
         if not _finite(values):
             raise SickEngineError("the engine's base gives log-probabilities that are no numbers: restart it")
         return values
 
-    def _read_adapter(self, name: str) -> Values:
-        values = self._read(name)
+    def _read_adapter(self, name: str, text: str) -> Values:
+        values = self._read(name, text)
         if not _finite(values):
             raise PoisonError(f"{name} gives log-probabilities that are no numbers: the engine must be restarted")
         return values
 
-    def _read(self, model: str) -> Values:
-        reading = self._engine.read_prompt(model=model, prompt=PROMPT)
+    def _read(self, model: str, text: str) -> Values:
+        reading = self._engine.read_prompt(model=model, prompt=text)
         if reading.model != model:
             raise ProbeError(f"asked for {model}, {reading.model!a} answered")
         return reading.log_probabilities
@@ -92,7 +152,16 @@ def _finite(values: Values) -> bool:
     return bool(values) and all(map(math.isfinite, values))
 
 
-def _difference(one: Sequence[float], other: Sequence[float]) -> float:
+def _differences(one: Sequence[float], other: Sequence[float]) -> list[float]:
     if len(one) != len(other):
-        raise ProbeError(f"one reading of the prompt has {len(one)} tokens, another {len(other)}")
-    return max(abs(a - b) for a, b in zip(one, other, strict=True))
+        raise ProbeError(f"one reading of the text has {len(one)} tokens, another {len(other)}")
+    return [abs(a - b) for a, b in zip(one, other, strict=True)]
+
+
+def _largest(one: Sequence[float], other: Sequence[float]) -> float:
+    return max(_differences(one, other))
+
+
+def _mean(one: Sequence[float], other: Sequence[float]) -> float:
+    differences = _differences(one, other)
+    return sum(differences) / len(differences)

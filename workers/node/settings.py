@@ -26,9 +26,11 @@ class Settings:
         engine_kind: which driver.
         engine_url: of the node's engine, without a trailing slash; never taken from a command.
         base_model: the name under which the engine serves its base.
-        trusted_keys: a PEM file with the public keys whose signatures and grants count.
+        trusted_keys: a file with the public keys whose signatures and grants count (PEM, or a saved keys.json); it is
+            read again when it changes.
         heartbeat_s: seconds between reports.
         evict_grace_s: at least so many seconds lie between an unload and the deletion of files.
+        probe_tolerance: how many nats a token the engine may read otherwise than the worker that validated.
         disk_bytes: budget of the cache in bytes; None leaves it to the free disk.
 
     """
@@ -44,6 +46,7 @@ class Settings:
     trusted_keys: Path
     heartbeat_s: float
     evict_grace_s: float
+    probe_tolerance: float
     disk_bytes: int | None
 
     @property
@@ -70,6 +73,7 @@ class Settings:
             trusted_keys=_read(env, "TRUSTED_KEYS", _existing_file),
             heartbeat_s=_read(env, "NODE_HEARTBEAT", _seconds, default="2"),
             evict_grace_s=_read(env, "EVICT_GRACE", _seconds, default="300"),
+            probe_tolerance=_read(env, "NODE_PROBE_TOLERANCE", _nats, default="0.12"),
             disk_bytes=_read(env, "NODE_DISK_BYTES", _bytes) if env.get("LOREKEEPER_NODE_DISK_BYTES") else None,
         )
 
@@ -128,6 +132,16 @@ def _seconds(value: str) -> float:
     if not (math.isfinite(seconds) and seconds >= 0):
         raise ValueError(f"must be a number of seconds, not {value!a}")
     return seconds
+
+
+def _nats(value: str) -> float:
+    try:
+        nats = float(value)
+    except ValueError:
+        nats = math.nan
+    if not (math.isfinite(nats) and nats > 0):
+        raise ValueError(f"must be a number of nats above 0, not {value!a}")
+    return nats
 
 
 def _bytes(value: str) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from registry.signing.errors import FileMismatch, GrantExpired, GrantNotYetValid, NameMismatch, SigningError
 from registry.signing.grants import EVICT, LOAD, Grant, check_grant, match_release
 from registry.signing.manifest import SignedFile
-from registry.signing.verify import TrustedKeys, verify_files, verify_folder, verify_release
+from registry.signing.verify import KeyRing, verify_files, verify_folder, verify_release
 from workers.node.commands import EvictCommand, WarmCommand
 from workers.node.errors import GrantNotNowError, NotTrustedError
 
@@ -22,9 +22,7 @@ class DamagedError(NotTrustedError):
 class Verifier:
     """Trusts only `keys`, which come from a file of the operator; `now` is the clock."""
 
-    def __init__(
-        self, keys: TrustedKeys, *, node: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
+    def __init__(self, keys: KeyRing, *, node: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._keys = keys
         self._node = node
         self._now = now

@@ -130,7 +130,7 @@ class _Warming:
             with self._timed("load"):
                 engine.load(name=name, path=self.agent.cache.folder(name))
             with self._timed("probe"):
-                difference = self.agent.prober.probe(name, boot_id=boot.id)
+                difference = self.agent.prober.probe(name, boot_id=boot.id, reference=self.command.reference)
             if engine.boot().id != boot.id:
                 raise EngineAwayError("the engine restarted while it loaded")
         except NodeError as error:

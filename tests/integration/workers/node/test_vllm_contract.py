@@ -16,12 +16,13 @@ import httpx
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from registry.reports import PROBE_TEXT
 from tests.factories.adapters import adapter_files
 from tests.fakes.engine_vllm import FakeEngineServer
 from tests.unit.workers.node.kit import BASE
 from workers.node.engines.vllm import VllmEngine
 from workers.node.errors import EngineAwayError, EngineRefusedError, NoEffectError
-from workers.node.probe import PROMPT, Prober
+from workers.node.probe import Prober
 
 REAL_URL = os.environ.get("LOREKEEPER_VLLM_URL", "")
 REAL_ADAPTER = os.environ.get("LOREKEEPER_TEST_ADAPTER", "")
@@ -102,7 +103,7 @@ def test_unloading_makes_the_name_unknown_and_twice_is_success(engine: VllmEngin
     engine.unload(NAMES[0])
     assert NAMES[0] not in {adapter.name for adapter in engine.list_loaded()}
     with pytest.raises(EngineAwayError, match="does not exist"):
-        engine.read_prompt(model=NAMES[0], prompt=PROMPT)
+        engine.read_prompt(model=NAMES[0], prompt=PROBE_TEXT)
 
 
 def test_a_missing_folder_is_refused(engine: VllmEngine, tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_a_truncated_file_is_refused(engine: VllmEngine, server: Server, tmp_pat
 def test_readings_are_numbers_repeat_themselves_and_name_their_model(engine: VllmEngine, server: Server) -> None:
     engine.load(name=NAMES[0], path=server.adapter)
     for model in (server.base, NAMES[0]):
-        first, second = (engine.read_prompt(model=model, prompt=PROMPT) for _ in range(2))
+        first, second = (engine.read_prompt(model=model, prompt=PROBE_TEXT) for _ in range(2))
         assert first.model == model
         assert len(first.log_probabilities) > 10
         assert all(map(math.isfinite, first.log_probabilities))

@@ -2,9 +2,12 @@ from typing import Any
 
 import pytest
 
+from registry.reports import ProbeReference
 from tests.unit.workers.node.kit import Rig
 from workers.node.commands import address_of, parse_evict, parse_warm
 from workers.node.errors import CommandError
+
+REFERENCE = {"prompt": "a text", "base": [-1.0, -2.0], "adapter": [-1.5, -2.0]}
 
 
 def test_a_warm_command_is_read(rig: Rig) -> None:
@@ -12,6 +15,12 @@ def test_a_warm_command_is_read(rig: Rig) -> None:
     command = parse_warm(release.warm(generation=7))
     assert (command.engine_name, command.generation) == (release.name, 7)
     assert [file.path for file in command.files] == ["adapter_config.json", "adapter_model.safetensors"]
+    assert command.reference is None
+
+
+def test_a_warm_command_can_bring_a_reference(rig: Rig) -> None:
+    command = parse_warm(rig.release().warm(probe_reference=REFERENCE))
+    assert command.reference == ProbeReference("a text", base=(-1.0, -2.0), adapter=(-1.5, -2.0))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +36,11 @@ def test_a_warm_command_is_read(rig: Rig) -> None:
         ({"bundle": None}, "bundle must be a text"),
         ({"files": []}, "1 to 256 files"),
         ({"files": {}}, "files must be a list"),
-        ({"probe_reference": [1.0]}, "probe_reference must be null"),
+        ({"probe_reference": [1.0]}, "probe_reference: a reference has prompt"),
+        ({"probe_reference": {**REFERENCE, "base": [0.5, -1.0]}}, "probe_reference: base holds what is no"),
+        ({"probe_reference": {**REFERENCE, "adapter": [-1.0]}}, "probe_reference: base and adapter"),
+        ({"probe_reference": {**REFERENCE, "adapter": [float("nan"), -1.0]}}, "probe_reference: adapter holds"),
+        ({"probe_reference": {**REFERENCE, "prompt": ""}}, "probe_reference: prompt"),
         ({"engine_url": "http://evil"}, "unknown field 'engine_url'"),
     ],
 )

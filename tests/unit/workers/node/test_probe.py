@@ -2,9 +2,18 @@ from dataclasses import replace
 
 import pytest
 
+from registry.reports import ProbeReference
 from tests.unit.workers.node.kit import BASE, NAN, MemoryEngine
 from workers.node.engines.ports import Reading
-from workers.node.errors import EngineAwayError, NoEffectError, PoisonError, ProbeError, SickEngineError
+from workers.node.errors import (
+    EngineAwayError,
+    NoEffectError,
+    OtherAnswersError,
+    OtherBaseError,
+    PoisonError,
+    ProbeError,
+    SickEngineError,
+)
 from workers.node.probe import ATTEMPTS, Prober
 
 
@@ -91,3 +100,64 @@ def test_readings_of_other_lengths_are_not_compared() -> None:
 def test_an_engine_that_is_away_is_said_to_be() -> None:
     with pytest.raises(EngineAwayError):
         prober(MemoryEngine(away=True)).probe("lk-a", boot_id="boot-1")
+
+
+REFERENCE = ProbeReference("a text", base=(-1.0, -2.0), adapter=(-1.5, -2.0))
+
+
+def test_an_adapter_that_reads_as_where_it_was_validated_passes() -> None:
+    engine = MemoryEngine(reads={BASE: (-1.1, -2.1), "lk-a": (-1.6, -2.1)})
+    assert prober(engine).probe("lk-a", boot_id="boot-1", reference=REFERENCE) == pytest.approx(0.5)
+
+
+def test_an_engine_that_reads_the_text_as_other_tokens_has_another_base_and_no_spoilt_slot() -> None:
+    reference = ProbeReference("a text", base=(-1.0, -2.0, -3.0), adapter=(-1.5, -2.0, -3.0))
+    with pytest.raises(OtherBaseError, match="2 tokens, 3 are expected") as caught:
+        prober(MemoryEngine()).probe("lk-a", boot_id="boot-1", reference=reference)
+    assert caught.value.error_class == "refused"
+
+
+def test_an_adapter_that_reads_otherwise_than_where_it_was_validated_fails() -> None:
+    engine = MemoryEngine(reads={BASE: (-1.0, -2.0), "lk-a": (-1.5, -2.26)})
+    with pytest.raises(OtherAnswersError, match=r"by 0\.130 nats a token, 0\.12 are allowed") as caught:
+        prober(engine).probe("lk-a", boot_id="boot-1", reference=REFERENCE)
+    assert caught.value.error_class == "permanent"
+    assert engine.calls.count(("read", "lk-a")) == ATTEMPTS
+
+
+def test_one_token_may_be_further_off_than_the_mean() -> None:
+    engine = MemoryEngine(reads={BASE: (-1.0, -2.0), "lk-a": (-1.5, -2.2)})
+    assert prober(engine).probe("lk-a", boot_id="boot-1", reference=REFERENCE) > 0
+
+
+def test_an_engine_whose_base_is_another_one_is_blamed_instead_of_the_adapter() -> None:
+    engine = MemoryEngine(reads={BASE: (-3.0, -4.0), "lk-a": (-1.5, -2.0)})
+    with pytest.raises(OtherBaseError, match="another revision, or runs in another precision") as caught:
+        prober(engine).probe("lk-a", boot_id="boot-1", reference=REFERENCE)
+    assert caught.value.error_class == "refused"
+
+
+def test_an_engine_of_less_precision_can_be_given_more_tolerance() -> None:
+    engine = MemoryEngine(reads={BASE: (-1.2, -2.2), "lk-a": (-1.8, -2.2)})
+    wide = Prober(engine, base_model=BASE, tolerance=0.3, sleep=lambda _: None)
+    assert wide.probe("lk-a", boot_id="boot-1", reference=REFERENCE) == pytest.approx(0.6)
+
+
+def test_an_adapter_that_agrees_with_a_reference_like_the_base_has_no_effect() -> None:
+    engine = MemoryEngine(reads={BASE: (-1.0, -2.0), "lk-a": (-1.0, -2.0)})
+    with pytest.raises(NoEffectError):
+        prober(engine).probe("lk-a", boot_id="boot-1", reference=replace(REFERENCE, adapter=(-1.0, -2.0)))
+
+
+def test_the_base_is_read_again_for_another_text() -> None:
+    engine = MemoryEngine(reads={BASE: (-1.0, -2.0), "lk-a": (-1.5, -2.0)})
+    probe = prober(engine)
+    probe.probe("lk-a", boot_id="boot-1")
+    probe.probe("lk-a", boot_id="boot-1", reference=REFERENCE)
+    assert engine.calls.count(("read", BASE)) == 4
+
+
+def test_an_engine_that_cuts_the_text_otherwise_is_not_compared() -> None:
+    engine = MemoryEngine(reads={BASE: (-1.0,), "lk-a": (-1.5,)})
+    with pytest.raises(ProbeError, match="tokens"):
+        prober(engine).probe("lk-a", boot_id="boot-1", reference=REFERENCE)

@@ -30,6 +30,7 @@ def test_the_rest_has_defaults(env: dict[str, str]) -> None:
         300.0,
         None,
     )
+    assert settings.probe_tolerance == 0.12
     assert settings.queue == "node.edge-1"
     assert settings.web_url == "http://127.0.0.1:8000"
 
@@ -55,6 +56,8 @@ def test_a_missing_variable_is_named(env: dict[str, str], variable: str) -> None
         ("NODE_HEARTBEAT", "nan"),
         ("EVICT_GRACE", "-1"),
         ("NODE_DISK_BYTES", "10GB"),
+        ("NODE_PROBE_TOLERANCE", "0"),
+        ("NODE_PROBE_TOLERANCE", "much"),
         ("TRUSTED_KEYS", "/nowhere/keys.pem"),
     ],
 )

@@ -7,9 +7,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from registry.signing.grants import EVICT
+from registry.signing.keys import render_trusted_key
 from registry.signing.local_key import LocalKeySigner
+from registry.signing.trust_file import TrustFile, write_trust_file
 from registry.signing.verify import TrustedKeys
-from tests.unit.workers.node.kit import NODE, Release, Rig
+from tests.unit.workers.node.kit import NODE, Release, Rig, make_release
 from workers.node.commands import WarmCommand, parse_warm
 from workers.node.errors import GrantNotNowError, NotTrustedError
 from workers.node.verify import DamagedError, Verifier
@@ -26,6 +28,26 @@ def command(release: Release, **changes: Any) -> WarmCommand:
 
 def test_a_good_command_is_granted(rig: Rig, verifier: Verifier) -> None:
     assert verifier.grant(command(rig.release())).engine_name == rig.release().name
+
+
+def test_a_running_node_follows_a_rotation_and_a_revocation(rig: Rig, tmp_path: Path) -> None:
+    """The bundles are by the old key and stay good; the grant is by the new one."""
+    new = LocalKeySigner(ec.generate_private_key(ec.SECP256R1()))
+    granted = command(rig.release(), grant=make_release(new).grant())
+    path = tmp_path / "trusted.pem"
+    write_trust_file(path, rig.signer.public_pem())
+    verifier = Verifier(TrustFile(path), node=NODE)
+    with pytest.raises(NotTrustedError, match="unknown_key"):
+        verifier.grant(granted)
+    now = datetime.now(UTC)
+    old = render_trusted_key(rig.signer.public_pem(), valid_to=now + timedelta(minutes=10))
+    write_trust_file(path, old + render_trusted_key(new.public_pem(), valid_from=now - timedelta(minutes=1)))
+    assert verifier.grant(granted).engine_name == rig.release().name
+    assert verifier.grant(command(rig.release())).engine_name == rig.release().name
+    revoked = render_trusted_key(rig.signer.public_pem(), revoked=now)
+    write_trust_file(path, revoked + new.public_pem())
+    with pytest.raises(NotTrustedError, match="key_revoked"):
+        verifier.grant(granted)
 
 
 def test_a_grant_for_another_node_is_refused(rig: Rig, verifier: Verifier) -> None:
