@@ -7,6 +7,7 @@ from registry.states import Role
 class Tenant(models.Model):
     name = models.CharField(max_length=63, unique=True)
     title = models.CharField(max_length=200, blank=True, default="")
+    require_pipeline_signature = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

@@ -15,6 +15,7 @@ Without the last option the tool tolerates added `.git*` files.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from registry.naming import ATTESTATION_FILE, BUNDLE_FILE, check_digest, check_manifest_paths
 from registry.signing.dsse import seal_statement
@@ -53,8 +54,8 @@ class ReleaseClaims:
     approvals: tuple[Mapping[str, object], ...]
 
 
-def sign_files(signer: Signer, files: Iterable[SignedFile]) -> str:
-    """Return the text of `model.sig` for exactly these files.
+def sign_files(signer: Signer, files: Iterable[SignedFile], *, now: datetime | None = None) -> str:
+    """Return the text of `model.sig` for exactly these files, signed at `now` (default: the present).
 
     Raises:
         NamingError: a path or digest that may not be in a version.
@@ -78,11 +79,14 @@ def sign_files(signer: Signer, files: Iterable[SignedFile]) -> str:
         subject="adapter",
         digest=root_digest(listed),
         predicate=predicate,
+        now=now,
     )
 
 
-def sign_release(signer: Signer, release: ReleaseClaims, files: Iterable[SignedFile]) -> str:
-    """Return the text of `release.intoto.json`: `release` is about exactly these files.
+def sign_release(
+    signer: Signer, release: ReleaseClaims, files: Iterable[SignedFile], *, now: datetime | None = None
+) -> str:
+    """Return the text of `release.intoto.json`: `release` is about exactly these files, signed at `now`.
 
     Raises:
         NameMismatch: `release.root_digest` is not the digest of `files`.
@@ -106,7 +110,9 @@ def sign_release(signer: Signer, release: ReleaseClaims, files: Iterable[SignedF
         "files": [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in listed],
     }
     subject = f"{release.tenant}/{release.adapter}@{release.version}"
-    return seal_statement(signer, predicate_type=RELEASE_PREDICATE, subject=subject, digest=digest, predicate=predicate)
+    return seal_statement(
+        signer, predicate_type=RELEASE_PREDICATE, subject=subject, digest=digest, predicate=predicate, now=now
+    )
 
 
 def _checked(files: Iterable[SignedFile]) -> tuple[SignedFile, ...]:

@@ -7,45 +7,71 @@ can be changed unseen, not even what the signature doesn't cover: a space, an ig
 import base64
 import binascii
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import rfc8785
 
 from registry.signing.errors import BadSignature
-from registry.signing.keys import TrustedKeys
+from registry.signing.keys import KeyRing, TrustedKey, read_time
 from registry.signing.ports import Signer
 
 MAX_BUNDLE_CHARACTERS = 1 << 20
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 _BUNDLE_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
-_PAYLOAD_TYPE = "application/vnd.in-toto+json"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
 
-def seal_statement(signer: Signer, *, predicate_type: str, subject: str, digest: str, predicate: dict[str, Any]) -> str:
-    """Sign the in-toto statement that `predicate` holds for `subject`, whose SHA-256 is `digest`; return the bundle."""
+def seal_statement(
+    signer: Signer,
+    *,
+    predicate_type: str,
+    subject: str,
+    digest: str,
+    predicate: dict[str, Any],
+    now: datetime | None = None,
+) -> str:
+    """Sign the in-toto statement that `predicate` holds for `subject`, whose SHA-256 is `digest`; return the bundle.
+
+    The predicate also says when: a key that was replaced since goes on counting for what it signed in its time.
+    """
     statement: dict[str, Any] = {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": subject, "digest": {"sha256": digest}}],
         "predicateType": predicate_type,
-        "predicate": predicate,
+        "predicate": predicate | {"signed_at": _moment(now)},
     }
-    payload = rfc8785.dumps(statement)
-    return _render(key_id=signer.key_id, payload=payload, signature=signer.sign(_pae(payload)))
+    return _seal(signer, statement)
+
+
+def reseal_statement(text: str, key: TrustedKey, signer: Signer, *, now: datetime | None = None) -> str:
+    """Let `signer` make the statement that `key` made in the bundle `text`, now.
+
+    Raises:
+        BadSignature: `text` is not a bundle of ours, or not by `key`.
+
+    """
+    _key_id, payload, signature = _parse(text)
+    key.verify(signature, pae(payload))
+    statement = _load(payload)
+    statement["predicate"] = statement["predicate"] | {"signed_at": _moment(now)}
+    return _seal(signer, statement)
 
 
 def open_statement(
-    text: str, keys: TrustedKeys, *, predicate_type: str, now: datetime | None = None
+    text: str, keys: KeyRing, *, predicate_type: str, now: datetime | None = None
 ) -> tuple[str, dict[str, Any]]:
     """Check a bundle and return its subject's SHA-256 and its predicate.
 
     Raises:
         BadSignature: not a bundle of ours, of another predicate type, or changed since it was signed.
-        UnknownKey: signed by a key that is not trusted, or not at `now` (default: the present).
+        UnknownKey: signed by a key that is not trusted for the time at which it was signed. What does not say when it
+            was signed counts as signed `now` (default: the present).
 
     """
     key_id, payload, signature = _parse(text)
-    keys.find(key_id, now=now).verify(signature, _pae(payload))
+    key = keys.find(key_id)
+    key.verify(signature, pae(payload))
     statement = _load(payload)
     found = statement.get("predicateType")
     if statement.get("_type") != STATEMENT_TYPE or found != predicate_type:
@@ -57,12 +83,44 @@ def open_statement(
         raise BadSignature("the signed statement has no single subject with a SHA-256") from error
     if not isinstance(digest, str) or not isinstance(predicate, dict):
         raise BadSignature("the signed statement has fields of a wrong type")
+    key.require_valid_at(_signed_at(predicate) or now or datetime.now(UTC))
     return digest, predicate
 
 
-def _pae(payload: bytes) -> bytes:
+def signer_of(text: str) -> tuple[str, datetime | None]:
+    """The key id and the time that a bundle names; true only of a bundle that `open_statement` has accepted.
+
+    Raises:
+        BadSignature: not a bundle of ours.
+
+    """
+    key_id, payload, _signature = _parse(text)
+    predicate = _load(payload).get("predicate")
+    return key_id, _signed_at(predicate if isinstance(predicate, dict) else {})
+
+
+def _signed_at(predicate: dict[str, Any]) -> datetime | None:
+    value = predicate.get("signed_at")
+    if value is None:
+        return None
+    time = read_time(value) if isinstance(value, str) else None
+    if time is None:
+        raise BadSignature("the signed statement says no readable time at which it was signed")
+    return time
+
+
+def _moment(now: datetime | None) -> str:
+    return (now or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _seal(signer: Signer, statement: dict[str, Any]) -> str:
+    payload = rfc8785.dumps(statement)
+    return _render(key_id=signer.key_id, payload=payload, signature=signer.sign(pae(payload)))
+
+
+def pae(payload: bytes) -> bytes:
     """DSSE's pre-authentication encoding: what is signed says its own type and length."""
-    return b"DSSEv1 %d %s %d %s" % (len(_PAYLOAD_TYPE), _PAYLOAD_TYPE.encode(), len(payload), payload)
+    return b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload)
 
 
 def _render(*, key_id: str, payload: bytes, signature: bytes) -> str:
@@ -71,7 +129,7 @@ def _render(*, key_id: str, payload: bytes, signature: bytes) -> str:
         "verificationMaterial": {"publicKey": {"hint": key_id}, "tlogEntries": []},
         "dsseEnvelope": {
             "payload": base64.b64encode(payload).decode(),
-            "payloadType": _PAYLOAD_TYPE,
+            "payloadType": PAYLOAD_TYPE,
             "signatures": [{"sig": base64.b64encode(signature).decode(), "keyid": ""}],
         },
     }

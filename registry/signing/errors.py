@@ -3,7 +3,8 @@
 SigningError
 ├── KeyFileError           a key file is missing, exists already, or holds no P-256 key
 ├── UnknownKey             signed by a key that is not among the trusted ones
-│   └── KeyNotValid        by a trusted key, outside the time in which it is trusted
+│   ├── KeyNotValid        by a trusted key, outside the time in which it signs
+│   └── KeyRevoked         by a key that is no longer trusted, whenever it signed
 ├── BadSignature           not a signature as Lorekeeper writes it, or not over this content
 ├── FileMismatch           the files are not the signed ones
 │   ├── DigestMismatch     a file's bytes or size differ
@@ -41,7 +42,12 @@ class UnknownKey(SigningError):
 
 class KeyNotValid(UnknownKey):
     code = "key_not_valid"
-    reason = "which is trusted at another time only"
+    reason = "which is trusted for what was signed at another time only"
+
+
+class KeyRevoked(UnknownKey):
+    code = "key_revoked"
+    reason = "which was revoked"
 
 
 class BadSignature(SigningError):

@@ -19,7 +19,7 @@ from registry.signing.errors import (
     GrantNotYetValid,
     NameMismatch,
 )
-from registry.signing.keys import TrustedKeys
+from registry.signing.keys import KeyRing
 from registry.signing.ports import Signer
 
 MAX_LIFETIME = timedelta(minutes=10)
@@ -90,22 +90,22 @@ def issue_grant(signer: Signer, grant: Grant, *, now: datetime | None = None) ->
     return f"{signed}.{_encode(_raw_signature(signer.sign(signed.encode())))}"
 
 
-def check_grant(token: str, keys: TrustedKeys, *, node: str, now: datetime | None = None) -> Grant:
+def check_grant(token: str, keys: KeyRing, *, node: str, now: datetime | None = None) -> Grant:
     """Check a grant and return it.
 
     Raises:
-        UnknownKey: signed by a key that is not trusted.
+        UnknownKey: signed by a key that is not trusted, or was not when the grant was issued.
         GrantExpired, GrantNotYetValid, GrantForOtherNode: signed, but not for here and now.
         GrantError: not a grant, or changed since it was signed.
 
     """
     present = now or datetime.now(UTC)
-    public_key = keys.find(_key_id(token), now=present).public_key
+    key = keys.find(_key_id(token))
     try:
         # Times are checked below against `now`; PyJWT knows only the machine's clock.
         claims = jwt.decode(
             token,
-            public_key,
+            key.public_key,
             algorithms=["ES256"],
             audience=node,
             issuer=_ISSUER,
@@ -116,6 +116,7 @@ def check_grant(token: str, keys: TrustedKeys, *, node: str, now: datetime | Non
     except jwt.PyJWTError as error:
         raise GrantError(f"the grant does not hold: {error}") from error
     _check_times(claims, present)
+    key.require_valid_at(datetime.fromtimestamp(claims["iat"], tz=UTC))
     return _grant_from(claims)
 
 

@@ -9,15 +9,15 @@ from registry.signing.bundle import FILES_PREDICATE, RELEASE_PREDICATE, UNSIGNED
 from registry.signing.dsse import open_statement
 from registry.signing.errors import BadSignature, DigestMismatch, ExtraFile, MissingFile, NameMismatch
 from registry.signing.folder import list_folder, read_file
-from registry.signing.keys import TrustedKey, TrustedKeys
+from registry.signing.keys import KeyRing, TrustedKey, TrustedKeys
 from registry.signing.manifest import SignedFile, root_digest
 
-__all__ = ["TrustedKey", "TrustedKeys", "verify_bundle", "verify_files", "verify_folder", "verify_release"]
+__all__ = ["KeyRing", "TrustedKey", "TrustedKeys", "verify_bundle", "verify_files", "verify_folder", "verify_release"]
 
 T = TypeVar("T")
 
 
-def verify_bundle(bundle: str, keys: TrustedKeys, *, now: datetime | None = None) -> tuple[SignedFile, ...]:
+def verify_bundle(bundle: str, keys: KeyRing, *, now: datetime | None = None) -> tuple[SignedFile, ...]:
     """The files that `bundle` (the text of `model.sig`) signs, in signed order.
 
     Raises:
@@ -38,7 +38,7 @@ def verify_bundle(bundle: str, keys: TrustedKeys, *, now: datetime | None = None
     return files
 
 
-def verify_files(bundle: str, keys: TrustedKeys, files: Iterable[SignedFile], *, now: datetime | None = None) -> None:
+def verify_files(bundle: str, keys: KeyRing, files: Iterable[SignedFile], *, now: datetime | None = None) -> None:
     """Check that `bundle` signs exactly `files`.
 
     Raises:
@@ -49,7 +49,7 @@ def verify_files(bundle: str, keys: TrustedKeys, files: Iterable[SignedFile], *,
     _compare(verify_bundle(bundle, keys, now=now), files)
 
 
-def verify_release(attestation: str, keys: TrustedKeys, *, now: datetime | None = None) -> ReleaseClaims:
+def verify_release(attestation: str, keys: KeyRing, *, now: datetime | None = None) -> ReleaseClaims:
     """The claims of a release attestation (the text of `release.intoto.json`).
 
     They are true of the files that the attestation lists; `verify_folder` checks that a folder holds those.
@@ -62,7 +62,7 @@ def verify_release(attestation: str, keys: TrustedKeys, *, now: datetime | None 
 
 
 def verify_folder(
-    folder: Path, bundle: str, attestation: str, keys: TrustedKeys, *, now: datetime | None = None
+    folder: Path, bundle: str, attestation: str, keys: KeyRing, *, now: datetime | None = None
 ) -> ReleaseClaims:
     """Check a folder on disk against both signatures, and return what is released in it.
 
@@ -112,7 +112,7 @@ def _compare_names(signed: Iterable[str], found: Iterable[str]) -> None:
 
 
 def _open_release(
-    attestation: str, keys: TrustedKeys, *, now: datetime | None
+    attestation: str, keys: KeyRing, *, now: datetime | None
 ) -> tuple[ReleaseClaims, tuple[SignedFile, ...]]:
     digest, predicate = open_statement(attestation, keys, predicate_type=RELEASE_PREDICATE, now=now)
     files = tuple(

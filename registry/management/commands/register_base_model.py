@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         revision = register_base_revision(
-            actor=system_actor("register_base_model"),
+            actor=system_actor("register_base_model", how="command"),
             name=str(options["name"]),
             label=str(options["revision"]),
             description=describe_folder(Path(str(options["folder"]))),

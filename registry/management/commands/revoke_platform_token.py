@@ -13,5 +13,6 @@ class Command(BaseCommand):
         parser.add_argument("prefix")
 
     def handle(self, *args: object, **options: object) -> None:
-        token = revoke_platform_token(actor=system_actor("revoke_platform_token"), prefix=str(options["prefix"]))
+        actor = system_actor("revoke_platform_token", how="command")
+        token = revoke_platform_token(actor=actor, prefix=str(options["prefix"]))
         self.stdout.write(str(token))

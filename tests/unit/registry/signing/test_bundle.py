@@ -12,17 +12,19 @@ from hypothesis import strategies as st
 from registry.errors import LorekeeperError
 from registry.naming import NamingError
 from registry.signing.bundle import FILES_PREDICATE, ReleaseClaims, sign_files, sign_release
-from registry.signing.dsse import MAX_BUNDLE_CHARACTERS, seal_statement
+from registry.signing.dsse import MAX_BUNDLE_CHARACTERS, _seal, reseal_statement, seal_statement, signer_of
 from registry.signing.errors import (
     BadSignature,
     DigestMismatch,
     ExtraFile,
     KeyNotValid,
+    KeyRevoked,
     MissingFile,
     NameMismatch,
     SigningError,
     UnknownKey,
 )
+from registry.signing.keys import render_trusted_key
 from registry.signing.local_key import LocalKeySigner
 from registry.signing.manifest import SignedFile, root_digest
 from registry.signing.verify import TrustedKeys, verify_bundle, verify_files, verify_release
@@ -168,17 +170,67 @@ def test_a_bundle_is_no_attestation_and_the_other_way_round(
         verify_bundle(sign_release(signer, make_claims(), files), keys)
 
 
-def test_old_and_new_keys_verify_during_a_rotation(
-    signer: LocalKeySigner, other_signer: LocalKeySigner, files: Files
+def test_a_replaced_key_goes_on_counting_for_what_it_signed_in_its_time(
+    signer: LocalKeySigner, other_signer: LocalKeySigner, files: Files, make_claims: MakeClaims
 ) -> None:
-    end = datetime.now(UTC) + timedelta(days=30)
-    keys = TrustedKeys.from_pem(f"Valid-To: {end.isoformat()}\n{signer.public_pem()}\n{other_signer.public_pem()}")
-    old, new = sign_files(signer, files), sign_files(other_signer, files)
-    assert verify_bundle(old, keys) == verify_bundle(new, keys) == files
-    later = end + timedelta(seconds=1)
-    assert verify_bundle(new, keys, now=later) == files
+    change = datetime(2026, 7, 4, 12, tzinfo=UTC)
+    before, after = change - timedelta(seconds=1), change + timedelta(seconds=1)
+    old = render_trusted_key(signer.public_pem(), valid_to=change)
+    keys = TrustedKeys.from_pem(old + render_trusted_key(other_signer.public_pem(), valid_from=change))
+    in_time = [(signer, before), (other_signer, after), (other_signer, change)]
+    for key, moment in in_time:
+        assert verify_bundle(sign_files(key, files, now=moment), keys) == files
+        assert verify_release(sign_release(key, make_claims(), files, now=moment), keys) == make_claims()
+    for key, moment in [(signer, change), (signer, after), (other_signer, before)]:
+        with pytest.raises(KeyNotValid):
+            verify_bundle(sign_files(key, files, now=moment), keys)
+        with pytest.raises(KeyNotValid):
+            verify_release(sign_release(key, make_claims(), files, now=moment), keys)
+
+
+def test_nothing_that_a_revoked_key_signed_counts(signer: LocalKeySigner, files: Files) -> None:
+    revoked = datetime(2026, 7, 4, 12, tzinfo=UTC)
+    keys = TrustedKeys.from_pem(render_trusted_key(signer.public_pem(), revoked=revoked))
+    with pytest.raises(KeyRevoked):
+        verify_bundle(sign_files(signer, files, now=revoked - timedelta(days=300)), keys)
+
+
+def test_a_statement_that_does_not_say_when_it_was_signed_counts_as_signed_now(
+    signer: LocalKeySigner, files: Files
+) -> None:
+    end = datetime(2026, 7, 4, 12, tzinfo=UTC)
+    keys = TrustedKeys.from_pem(render_trusted_key(signer.public_pem(), valid_to=end))
+    statement = _payload(sign_files(signer, files))
+    del statement["predicate"]["signed_at"]
+    bundle = _seal(signer, statement)
+    assert verify_bundle(bundle, keys, now=end - timedelta(seconds=1)) == files
     with pytest.raises(KeyNotValid):
-        verify_bundle(old, keys, now=later)
+        verify_bundle(bundle, keys, now=end)
+
+
+@pytest.mark.parametrize("moment", [1783166400, "soon", "2026-07-04T12:00:00", True])
+def test_a_time_of_signing_that_cannot_be_read_never_means_any_time(
+    signer: LocalKeySigner, keys: TrustedKeys, files: Files, moment: object
+) -> None:
+    statement = _payload(sign_files(signer, files))
+    statement["predicate"]["signed_at"] = moment
+    with pytest.raises(BadSignature, match="no readable time"):
+        verify_bundle(_seal(signer, statement), keys)
+
+
+def test_another_key_signs_the_same_statement_again(
+    signer: LocalKeySigner, other_signer: LocalKeySigner, files: Files, make_claims: MakeClaims
+) -> None:
+    then, now = datetime(2026, 7, 4, 12, tzinfo=UTC), datetime(2026, 8, 4, 12, tzinfo=UTC)
+    old = sign_release(signer, make_claims(), files, now=then)
+    old_key = TrustedKeys.from_pem(signer.public_pem()).find(signer.key_id)
+    new = reseal_statement(old, old_key, other_signer, now=now)
+    assert verify_release(new, TrustedKeys.from_pem(other_signer.public_pem())) == make_claims()
+    assert (signer_of(old), signer_of(new)) == ((signer.key_id, then), (other_signer.key_id, now))
+    with pytest.raises(BadSignature):
+        reseal_statement(old.replace("A", "B", 1), old_key, other_signer)
+    with pytest.raises(BadSignature):
+        reseal_statement(new, old_key, other_signer)
 
 
 @pytest.mark.parametrize(

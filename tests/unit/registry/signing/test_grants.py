@@ -23,6 +23,7 @@ from registry.signing.errors import (
     UnknownKey,
 )
 from registry.signing.grants import CLOCK_SKEW, MAX_LIFETIME, Grant, check_grant, issue_grant, match_release
+from registry.signing.keys import render_trusted_key
 from registry.signing.local_key import LocalKeySigner
 from registry.signing.verify import TrustedKeys
 
@@ -89,6 +90,18 @@ def test_a_grant_by_an_unknown_or_retired_key_is_refused(
     retired = TrustedKeys.from_pem(f"Valid-To: {NOW.isoformat()}\n{signer.public_pem()}")
     with pytest.raises(KeyNotValid):
         _check(issue_grant(signer, GRANT, now=NOW), retired)
+
+
+def test_grants_hold_across_a_rotation_and_a_replaced_key_issues_no_more(
+    signer: LocalKeySigner, other_signer: LocalKeySigner
+) -> None:
+    old = render_trusted_key(signer.public_pem(), valid_to=NOW + timedelta(seconds=1))
+    keys = TrustedKeys.from_pem(old + render_trusted_key(other_signer.public_pem(), valid_from=NOW))
+    later = NOW + timedelta(minutes=4)
+    assert _check(issue_grant(signer, GRANT, now=NOW), keys, now=later) == GRANT
+    assert _check(issue_grant(other_signer, GRANT, now=NOW), keys, now=later) == GRANT
+    with pytest.raises(KeyNotValid):
+        _check(issue_grant(signer, GRANT, now=later), keys, now=later)
 
 
 def test_two_grants_for_the_same_thing_are_told_apart(signer: LocalKeySigner) -> None:

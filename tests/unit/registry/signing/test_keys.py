@@ -1,3 +1,4 @@
+import json
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -5,8 +6,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from hypothesis import given
+from hypothesis import strategies as st
 
-from registry.signing.errors import BadSignature, KeyFileError, KeyNotValid, UnknownKey
+from registry.signing.errors import BadSignature, KeyFileError, KeyNotValid, KeyRevoked, UnknownKey
+from registry.signing.keys import render_trusted_key
 from registry.signing.local_key import LocalKeySigner, generate_key_file
 from registry.signing.verify import TrustedKeys
 
@@ -67,14 +71,47 @@ def test_several_keys_are_trusted_side_by_side(signer: LocalKeySigner, other_sig
 def test_a_key_is_trusted_from_and_to_the_times_before_it(signer: LocalKeySigner, other_signer: LocalKeySigner) -> None:
     window = f"Valid-From: {EARLY.isoformat()}\nvalid-to: {MIDDLE.isoformat()}\n"
     keys = TrustedKeys.from_pem(f"{window}{signer.public_pem()}{other_signer.public_pem()}")
-    assert keys.find(signer.key_id, now=EARLY).valid_to == MIDDLE
+    keys.find(signer.key_id).require_valid_at(EARLY)
     for moment in (MIDDLE, LATE, EARLY.replace(year=2024)):
         with pytest.raises(KeyNotValid):
-            keys.find(signer.key_id, now=moment)
-        keys.find(other_signer.key_id, now=moment)
+            keys.find(signer.key_id).require_valid_at(moment)
+        keys.find(other_signer.key_id).require_valid_at(moment)
 
 
-@pytest.mark.parametrize("line", ["Valid-To: soon", "Valid-To: 2026-01-01T00:00:00", "Valid-Til: 2026-01-01T00:00:00Z"])
+def test_a_revoked_key_is_not_found_but_said_to_be_revoked(signer: LocalKeySigner) -> None:
+    keys = TrustedKeys.from_pem(f"Revoked: {MIDDLE.isoformat()}\n{signer.public_pem()}")
+    with pytest.raises(KeyRevoked, match="revoked"):
+        keys.find(signer.key_id)
+
+
+def test_a_key_with_two_sets_of_times_is_refused_and_a_repeated_one_is_not(signer: LocalKeySigner) -> None:
+    pem = signer.public_pem()
+    assert TrustedKeys.from_pem(pem + pem).find(signer.key_id)
+    with pytest.raises(KeyFileError, match="twice"):
+        TrustedKeys.from_pem(f"Revoked: {MIDDLE.isoformat()}\n{pem}{pem}")
+
+
+@given(st.tuples(*3 * [st.none() | st.datetimes(timezones=st.just(UTC))]))
+def test_keys_are_read_as_they_are_written(signer: LocalKeySigner, times: tuple[datetime | None, ...]) -> None:
+    begin, end, revoked = times
+    text = render_trusted_key(signer.public_pem(), valid_from=begin, valid_to=end, revoked=revoked)
+    written = [each and each.isoformat() for each in times]
+    entry = dict(zip(("valid_from", "valid_to", "revoked_at"), written, strict=True))
+    document = json.dumps({"keys": [{"public_key": signer.public_pem(), **entry}]})
+    for keys in (TrustedKeys.from_text(text), TrustedKeys.from_text(document)):
+        (key,) = keys._keys.values()
+        assert (key.key_id, key.valid_from, key.valid_to, key.revoked_at) == (signer.key_id, begin, end, revoked)
+
+
+@pytest.mark.parametrize("text", ['{"keys": []}', "{", '{"keys": 1}', "{}", '{"keys": [{"public_key": "x"}]}'])
+def test_trusted_keys_in_json_of_another_form_are_refused(text: str) -> None:
+    with pytest.raises(KeyFileError):
+        TrustedKeys.from_text(text)
+
+
+@pytest.mark.parametrize(
+    "line", ["Valid-To: soon", "Valid-To: 2026-01-01T00:00:00", "Valid-Til: 2026-01-01T00:00:00Z", "Revoke: now"]
+)
 def test_a_limit_that_cannot_be_read_never_means_no_limit(signer: LocalKeySigner, line: str) -> None:
     with pytest.raises(KeyFileError):
         TrustedKeys.from_pem(f"{line}\n{signer.public_pem()}")
