@@ -122,10 +122,15 @@ def _towards_absent(snapshot: Snapshot, now: datetime, timing: Timing) -> Decisi
     if _is_settled(snapshot):
         return Forget() if snapshot.is_revoked else Wait("it is absent")
     if snapshot.observed in (Observed.LOADING, Observed.LOADED):
-        return StartDrain(until=now + timing.drain)
-    if snapshot.observed is Observed.DRAINING and snapshot.drain_until is not None and now < snapshot.drain_until:
+        # What is revoked is taken from the engine at once; its files outlast the requests that still run.
+        return StartDrain(until=now if snapshot.is_revoked else now + timing.drain)
+    if snapshot.observed is Observed.DRAINING and _may_still_run(snapshot, now):
         return Wait("requests may still be running")
     return _unless_waiting(snapshot, now, timing, SendEvict())
+
+
+def _may_still_run(snapshot: Snapshot, now: datetime) -> bool:
+    return not snapshot.is_revoked and snapshot.drain_until is not None and now < snapshot.drain_until
 
 
 def _unless_waiting(snapshot: Snapshot, now: datetime, timing: Timing, send: SendWarm | SendEvict) -> Decision:

@@ -106,6 +106,13 @@ def holders_of(*, version_id: UUID) -> tuple[Holder, ...]:
     return tuple(Holder(node=node, observed=observed, desired=desired) for node, observed, desired in rows)
 
 
+def placed_versions(*, version_ids: Iterable[UUID]) -> frozenset[UUID]:
+    """Those of the versions that a node has, as far as it said, or was told to get."""
+    nowhere = Q(desired=Desired.ABSENT.value, observed=Observed.ABSENT.value)
+    placed = Residency.objects.filter(version_id__in=list(version_ids)).exclude(nowhere)
+    return frozenset(placed.values_list("version_id", flat=True))
+
+
 def _only(nodes: QuerySet[Node], *, name: str) -> Node:
     node = nodes.filter(name=name).first()
     if node is None:

@@ -2,7 +2,7 @@
 
 The rule: a rollback undoes the newest move that still stands. The alias goes back to the version that served before
 the current one was moved in; what was rolled back from is gone for good, so that rolling back again goes further back
-and never to and fro. Versions that are revoked meanwhile are passed over.
+and never to and fro. Versions that are lost meanwhile (revoked, or their files removed) are passed over.
 """
 
 from collections.abc import Container, Iterable
@@ -33,8 +33,8 @@ def standing_versions(history: Iterable[Moved]) -> list[UUID]:
     return standing
 
 
-def rollback_target(history: Iterable[Moved], *, revoked: Container[UUID]) -> UUID | None:
+def rollback_target(history: Iterable[Moved], *, lost: Container[UUID]) -> UUID | None:
     """The version to go back to, or None if there is none. ``history`` is in the order in which it happened."""
     *before, current = standing_versions(history)
-    good = (version for version in reversed(before) if version != current and version not in revoked)
+    good = (version for version in reversed(before) if version != current and version not in lost)
     return next(good, None)

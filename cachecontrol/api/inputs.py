@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from cachecontrol.states import ErrorClass, Outcome
+from cachecontrol.states import EngineKind, ErrorClass, NodeStatus, Outcome
 
 _MAX_NAMES = 10_000
 _MAX_MS = 2**31 - 1
@@ -59,3 +59,11 @@ class OutcomeInput(serializers.Serializer[Any]):
 
 class DemandInput(serializers.Serializer[Any]):
     version_id = serializers.UUIDField()
+
+
+class NodeFilters(serializers.Serializer[Any]):
+    """Filters of the list of nodes: ``source`` is the lookup that the parameter stands for."""
+
+    status = serializers.ChoiceField(required=False, choices=[status.value for status in NodeStatus])
+    engine_kind = serializers.ChoiceField(required=False, choices=[kind.value for kind in EngineKind])
+    base_model = serializers.CharField(required=False, source="base_revision__base_model__name")

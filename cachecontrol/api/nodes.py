@@ -1,31 +1,38 @@
-from itertools import groupby
 from typing import Any
 
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from cachecontrol.api.answers import NewNodeAnswer, NodeAnswer, ResidencyAnswer
 from cachecontrol.api.documents import node_document, residency_document
-from cachecontrol.api.inputs import NodeInput, PlaceInput
-from cachecontrol.selectors import find_node, get_node, list_nodes, list_residencies
+from cachecontrol.api.inputs import NodeFilters, NodeInput, PlaceInput
+from cachecontrol.models import Node
+from cachecontrol.selectors import find_node, get_node, list_nodes
 from cachecontrol.services.nodes import NodeFacts, register_node, rotate_node_token
 from cachecontrol.services.residencies import evict_version, warm_version
 from registry.actors import Actor
 from registry.api.authentication import actor_of
 from registry.api.bodies import read_input
+from registry.api.rest.etags import answer
+from registry.api.rest.filters import read_filters
+from registry.api.rest.pagination import page
+from registry.api.rest.schema import listed
+from registry.api.rest.views import ApiView
 from registry.models import Version
 from registry.permissions import Action, require_on_platform
 from registry.selectors import find_base_revision, get_version
 
 
-class NodesView(APIView):
-    def get(self, request: Request) -> Response:
-        actor = actor_of(request)
-        nodes = list(list_nodes(actor=actor))
-        seen = list_residencies(actor=actor, nodes=nodes)
-        held = {node: list(group) for node, group in groupby(seen, key=lambda residency: residency.node_id)}
-        return Response({"results": [node_document(node, held.get(node.pk, ())) for node in nodes]})
+class NodesView(ApiView):
+    actions = {"get": Action.VIEW_PLATFORM, "post": Action.MANAGE_PLATFORM}
 
+    @extend_schema(operation_id="list_nodes", parameters=[NodeFilters], responses={200: listed(NodeAnswer)})
+    def get(self, request: Request) -> Response:
+        nodes = list_nodes(actor=actor_of(request)).filter(**read_filters(request, NodeFilters))
+        return page(request, nodes, ordering=("name",), document=_with_residencies)
+
+    @extend_schema(operation_id="register_node", request=NodeInput, responses={201: NewNodeAnswer})
     def post(self, request: Request) -> Response:
         actor = actor_of(request)
         require_on_platform(actor, Action.MANAGE_PLATFORM)
@@ -36,14 +43,18 @@ class NodesView(APIView):
         return Response(node_document(made.node, token=made.token), status=201)
 
 
-class NodeView(APIView):
+class NodeView(ApiView):
+    actions = {"get": Action.VIEW_PLATFORM}
+
+    @extend_schema(operation_id="get_node", responses={200: NodeAnswer})
     def get(self, request: Request, node: str) -> Response:
-        actor = actor_of(request)
-        found = get_node(actor=actor, name=node)
-        return Response(node_document(found, list_residencies(actor=actor, nodes=[found])))
+        return answer(_with_residencies(get_node(actor=actor_of(request), name=node)), request)
 
 
-class RotateTokenView(APIView):
+class RotateTokenView(ApiView):
+    actions = {"post": Action.MANAGE_PLATFORM}
+
+    @extend_schema(operation_id="rotate_node_token", request=None, responses={200: NewNodeAnswer})
     def post(self, request: Request, node: str) -> Response:
         actor = actor_of(request)
         found = get_node(actor=actor, name=node, action=Action.MANAGE_PLATFORM)
@@ -51,7 +62,10 @@ class RotateTokenView(APIView):
         return Response(node_document(made.node, token=made.token))
 
 
-class WarmView(APIView):
+class WarmView(ApiView):
+    actions = {"post": Action.OPERATE_VERSION}
+
+    @extend_schema(operation_id="warm_version", request=PlaceInput, responses={202: ResidencyAnswer})
     def post(self, request: Request, node: str) -> Response:
         actor = actor_of(request)
         version = _operated(actor, read_input(request, PlaceInput))
@@ -59,12 +73,19 @@ class WarmView(APIView):
         return Response(residency_document(residency), status=202)
 
 
-class EvictView(APIView):
+class EvictView(ApiView):
+    actions = {"post": Action.OPERATE_VERSION}
+
+    @extend_schema(operation_id="evict_version", request=PlaceInput, responses={202: ResidencyAnswer})
     def post(self, request: Request, node: str) -> Response:
         actor = actor_of(request)
         version = _operated(actor, read_input(request, PlaceInput))
         residency = evict_version(actor=actor, node=find_node(name=node), version=version)
         return Response(residency_document(residency), status=202)
+
+
+def _with_residencies(node: Node) -> dict[str, Any]:
+    return node_document(node, node.residencies.all())
 
 
 def _operated(actor: Actor, body: dict[str, Any]) -> Version:

@@ -24,8 +24,9 @@ _A_NEW_TRY = {"attempts": 0, "retry_at": None, "message": "", "error_class": ""}
 
 
 def is_servable(version: Version) -> bool:
-    """Approved or yanked (no new releases, but it goes on serving), and signed."""
-    return version.state in SERVABLE_STATES and Signature.objects.filter(version=version).exists()
+    """Approved or yanked (no new releases, but it goes on serving), signed, and with its files still there."""
+    is_decided = version.state in SERVABLE_STATES and version.purged_at is None
+    return is_decided and Signature.objects.filter(version=version).exists()
 
 
 def require_servable(version: Version) -> None:

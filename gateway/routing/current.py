@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from uuid import UUID
 
 from gateway.errors import NotReady
 from gateway.routing.snapshot import RoutingSnapshot
@@ -15,6 +16,7 @@ class CurrentSnapshot:
         self._snapshot: RoutingSnapshot | None = None
         self._confirmed_at: float | None = None
         self._change: asyncio.Future[None] | None = None
+        self._revoked: set[UUID] = set()
         self.wanted = asyncio.Event()
 
     @property
@@ -37,6 +39,17 @@ class CurrentSnapshot:
     def publish(self, snapshot: RoutingSnapshot) -> None:
         """Put a freshly read snapshot in force; waiters wake only if it says something new."""
         self._confirmed_at = time.monotonic()
+        # A read that began before a revocation doesn't know of it; one that began after it needs no reminder.
+        self._revoked = {version_id for version_id in self._revoked if snapshot.serves(version_id)}
+        self._put_in_force(snapshot.revoking(self._revoked))
+
+    def revoke(self, version_id: UUID) -> None:
+        """Serve a version no more, at once and before everything is read again. It never comes back."""
+        self._revoked.add(version_id)
+        if self._snapshot is not None:
+            self._put_in_force(self._snapshot.revoking(self._revoked))
+
+    def _put_in_force(self, snapshot: RoutingSnapshot) -> None:
         if snapshot == self._snapshot:
             return
         self._snapshot = snapshot

@@ -5,13 +5,14 @@ A snapshot is built from one consistent read of the routing views and never chan
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
 Row = tuple[Any, ...]
 
+_REVOKED = "revoked"
 _SERVED_STATES = frozenset({"approved", "yanked"})
 
 
@@ -123,6 +124,19 @@ class RoutingSnapshot:
             residencies={version_id: tuple(found) for version_id, found in residencies.items()},
             tokens={row[1]: Token(*row) for row in rows.tokens},
         )
+
+    def revoking(self, version_ids: Iterable[UUID]) -> Self:
+        """The same facts, but these versions are revoked; itself if none of them is served."""
+        served = {key: self.versions[key] for key in version_ids if self.serves(key)}
+        if not served:
+            return self
+        revoked = {key: replace(version, state=_REVOKED) for key, version in served.items()}
+        return replace(self, versions={**self.versions, **revoked})
+
+    def serves(self, version_id: UUID) -> bool:
+        """Whether a request may go to the version."""
+        version = self.versions.get(version_id)
+        return version is not None and version.may_be_served
 
     def alias(self, tenant: str, name: str) -> Alias | None:
         """The tenant's alias of that name."""

@@ -2,13 +2,15 @@
 
 Two sessions, each on its own connection and each reconnecting by itself: one listens for notifications, one reads.
 A notification, a reconnect of the listener, a wish from the cold path or the poll interval each cause a full read, so
-that a lost notification costs no more than one interval. While the database is away the last snapshot stays in force.
+that a lost notification costs no more than one interval. A revocation is told by name and holds before that read has
+even begun. While the database is away the last snapshot stays in force.
 """
 
 import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from uuid import UUID
 
 import psycopg
 
@@ -51,7 +53,10 @@ class SnapshotSource:
             works()
             # Whatever was said before this moment went unheard.
             self._current.refresh()
-            async for _ in connection.notifies():
+            async for notification in connection.notifies():
+                revoked = revoked_version(notification.payload)
+                if revoked is not None:
+                    self._current.revoke(revoked)
                 self._current.refresh()
 
     async def _follow(self, works: Callable[[], None]) -> None:
@@ -72,6 +77,17 @@ class SnapshotSource:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._poll_s):
                 await self._current.wanted.wait()
+
+
+def revoked_version(payload: str) -> UUID | None:
+    """The version that a notification says is revoked; None if it says something else, or nothing that can be read."""
+    kind, _colon, version_id = payload.partition(":")
+    if kind != "revoked":
+        return None
+    try:
+        return UUID(version_id)
+    except ValueError:
+        return None
 
 
 async def read_rows(connection: Connection) -> RoutingRows:

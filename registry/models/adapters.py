@@ -1,6 +1,7 @@
 import uuid
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
 from registry.models.base_models import BaseModel, BaseModelRevision
@@ -44,6 +45,7 @@ class Version(models.Model):
     validation_digest = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)
     validation_sent_at = models.DateTimeField(null=True)
+    evaluation_attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
     purged_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -61,6 +63,7 @@ class Version(models.Model):
         indexes = [
             models.Index(fields=["state", "state_changed_at"], name="version_state_since"),
             models.Index(fields=["adapter", "-created_at"], name="version_newest_first"),
+            GinIndex(fields=["lineage"], name="version_lineage", opclasses=["jsonb_path_ops"]),
         ]
 
     def __str__(self) -> str:

@@ -14,10 +14,10 @@ from registry.selectors import versions_with_relations
 from registry.states import VersionState
 from releases import events
 from releases.errors import NothingToRollBackTo, RevisionChanged, TargetNotServable
-from releases.history import Moved, rollback_target
-from releases.models import Alias, AliasRevision
+from releases.history import rollback_target
+from releases.models import Alias
 from releases.ports import PORTS
-from releases.selectors import lock_alias
+from releases.selectors import alias_history, lock_alias
 from releases.states import MoveKind
 from releases.transitions import begin_alias, lock_alias_name, move_alias
 
@@ -109,18 +109,23 @@ def _lock_target(version: Version, *, adapter: Adapter, tenant: Tenant, previous
             % {"version": target, "state": target.state},
             field="version",
         )
+    if target.purged_at is not None:
+        raise TargetNotServable(
+            _("The files of %(version)s were removed by retention. Push them again as a new version.")
+            % {"version": target},
+            field="version",
+        )
     return target
 
 
 def _lock_last_good(alias: Alias) -> Version:
-    rows = AliasRevision.objects.filter(alias=alias).order_by("number").values_list("kind", "version_id")
-    history = [Moved(kind=MoveKind(kind), version_id=version_id) for kind, version_id in rows]
+    history = alias_history(alias.pk)
     versions = _lock_versions({row.version_id for row in history})
-    revoked = {pk for pk, version in versions.items() if version.state == VersionState.REVOKED}
-    target = rollback_target(history, revoked=revoked)
+    lost = {pk for pk, version in versions.items() if version.state == VersionState.REVOKED or version.purged_at}
+    target = rollback_target(history, lost=lost)
     if target is None:
         raise NothingToRollBackTo(
-            _("%(alias)s has no earlier version to go back to that isn't revoked.") % {"alias": alias}
+            _("%(alias)s has no earlier version to go back to that isn't revoked or removed.") % {"alias": alias}
         )
     return versions[target]
 

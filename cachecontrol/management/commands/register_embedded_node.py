@@ -24,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--data-file", required=True, type=Path)
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  Django's signature
-        actor = system_actor("bootstrap")
+        actor = system_actor("bootstrap", how="command")
         file: Path = options["data_file"]
         facts = _facts(options)
         node = Node.objects.filter(name=options["name"]).first()

@@ -15,7 +15,7 @@ from gateway.records import RecordWriter
 from gateway.routing.authenticate import authenticate
 from gateway.routing.resolve import resolve
 from gateway.routing.snapshot import RoutingSnapshot
-from gateway.routing.source import CHANNEL, read_rows
+from gateway.routing.source import CHANNEL, read_rows, revoked_version
 from gateway.trace import Trace
 from registry.actors import Actor
 from registry.models import Tenant
@@ -82,7 +82,9 @@ def test_a_move_a_revocation_and_a_token_are_each_notified(gateway_database: str
         make_key(tenant)
         assert "tokens" in {note.payload for note in listener.notifies(timeout=1)}
         revoke_version(actor=actor, version=version, reason="bad")
-        assert "versions" in {note.payload for note in listener.notifies(timeout=1)}
+        told = {note.payload for note in listener.notifies(timeout=1)}
+        assert "versions" in told
+        assert {revoked_version(payload) for payload in told} == {None, version.pk}
 
 
 def test_records_arrive_in_the_real_table(gateway_database: str) -> None:

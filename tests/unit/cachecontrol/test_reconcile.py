@@ -116,6 +116,13 @@ def test_the_evict_command_waits_for_the_drain() -> None:
     assert act(replace(draining, drain_until=NOW)) == SendEvict()
 
 
+def test_what_is_revoked_is_unloaded_without_waiting_for_the_drain() -> None:
+    revoked = replace(UNWANTED, observed=Observed.LOADED, is_servable=False, is_revoked=True)
+    assert act(revoked) == StartDrain(until=NOW)
+    draining = replace(revoked, observed=Observed.DRAINING, drain_until=NOW + timedelta(seconds=4))
+    assert act(draining) == SendEvict()
+
+
 def test_a_lost_evict_command_is_sent_again() -> None:
     sent = replace(UNWANTED, observed=Observed.DRAINING, drain_until=ago(70), command_sent_at=ago(61))
     assert act(replace(sent, state_changed_at=ago(75))) == SendEvict()

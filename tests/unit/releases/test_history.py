@@ -18,36 +18,36 @@ def back(version: UUID) -> Moved:
 
 
 def test_a_rollback_goes_to_the_version_before() -> None:
-    assert rollback_target(moves(V1, V2), revoked=()) == V1
+    assert rollback_target(moves(V1, V2), lost=()) == V1
 
 
 def test_a_second_rollback_goes_further_back_and_not_forward_again() -> None:
     history = [*moves(V1, V2, V3), back(V2)]
-    assert rollback_target(history, revoked=()) == V1
+    assert rollback_target(history, lost=()) == V1
 
 
 def test_after_the_first_version_there_is_nothing_left() -> None:
-    assert rollback_target(moves(V1), revoked=()) is None
-    assert rollback_target([*moves(V1, V2), back(V1)], revoked=()) is None
+    assert rollback_target(moves(V1), lost=()) is None
+    assert rollback_target([*moves(V1, V2), back(V1)], lost=()) is None
 
 
 def test_a_version_that_was_rolled_back_from_is_not_gone_back_to() -> None:
     history = [*moves(V1, V2), back(V1), *moves(V3)]
-    assert rollback_target(history, revoked=()) == V1
+    assert rollback_target(history, lost=()) == V1
 
 
 def test_revoked_versions_are_passed_over() -> None:
-    assert rollback_target(moves(V1, V2, V3), revoked={V2}) == V1
-    assert rollback_target(moves(V1, V2), revoked={V1}) is None
+    assert rollback_target(moves(V1, V2, V3), lost={V2}) == V1
+    assert rollback_target(moves(V1, V2), lost={V1}) is None
 
 
 def test_it_rolls_back_from_a_revoked_version() -> None:
-    assert rollback_target(moves(V1, V2), revoked={V2}) == V1
+    assert rollback_target(moves(V1, V2), lost={V2}) == V1
 
 
 def test_moving_away_and_back_again_does_not_count_as_an_earlier_version() -> None:
-    assert rollback_target(moves(V1, V2, V1), revoked={V2}) is None
-    assert rollback_target(moves(V1, V2, V1), revoked=()) == V2
+    assert rollback_target(moves(V1, V2, V1), lost={V2}) is None
+    assert rollback_target(moves(V1, V2, V1), lost=()) == V2
 
 
 def test_a_rollback_over_a_revoked_version_undoes_that_one_too() -> None:
@@ -64,7 +64,7 @@ def test_rolling_back_until_it_ends_never_comes_to_the_same_place_twice_in_a_row
 ) -> None:
     history: list[Moved] = moves(V1)
     for step in steps:
-        target = step if step is not None else rollback_target(history, revoked=revoked)
+        target = step if step is not None else rollback_target(history, lost=revoked)
         current = history[-1].version_id
         if target is None or target == current:
             continue
@@ -73,7 +73,7 @@ def test_rolling_back_until_it_ends_never_comes_to_the_same_place_twice_in_a_row
         history.append(Moved(MoveKind.MOVE if step is not None else MoveKind.ROLLBACK, target))
         assert standing_versions(history)[-1] == target
     rollbacks = 0
-    while (target := rollback_target(history, revoked=revoked)) is not None:
+    while (target := rollback_target(history, lost=revoked)) is not None:
         assert target != history[-1].version_id
         before = len(standing_versions(history))
         history.append(back(target))
