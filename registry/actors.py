@@ -6,7 +6,8 @@ from typing import Literal
 
 from registry.states import Role, Scope
 
-ActorKind = Literal["person", "application", "gateway", "node", "system"]
+ActorKind = Literal["person", "application", "gateway", "node", "system", "anonymous"]
+How = Literal["", "api", "hub", "task", "command"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Actor:
         is_platform_admin: may administer every tenant.
         request_id: the HTTP request or task this act belongs to.
         source: where it came from (an address, or a worker's name).
+        how: by which way: a request to the API or the Hub's API, a task of a worker, or a command of an operator.
 
     """
 
@@ -39,8 +41,11 @@ class Actor:
     is_platform_admin: bool = False
     request_id: str = ""
     source: str = ""
+    how: How = ""
 
 
-def system_actor(part: str, *, request_id: str = "") -> Actor:
+def system_actor(part: str, *, request_id: str = "", how: How = "task") -> Actor:
     """The actor of a sweep, a task or a management command."""
-    return Actor(kind="system", id=part, name=part, scopes=frozenset(Scope), request_id=request_id, source=part)
+    return Actor(
+        kind="system", id=part, name=part, scopes=frozenset(Scope), request_id=request_id, source=part, how=how
+    )

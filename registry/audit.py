@@ -1,4 +1,6 @@
-"""Appending to the audit chain, in the caller's transaction. The form of a record is in ``registry/sql/audit.sql``.
+"""Appending to the audit chain, in the caller's transaction.
+
+The form of a record is in ``registry/sql/audit_checkpoints.sql``.
 
 Offline verification is ``client.audit``: it needs nothing but an export.
 """
@@ -29,8 +31,10 @@ def append_record(
         actor={"kind": actor.kind, "id": actor.id, "name": actor.name, "token": actor.token_prefix},
         after=after,
     )
-    middle = _members(before=before, chain=chain, object=object_, reason=reason, request_id=actor.request_id)
-    tail = _members(source=actor.source, v=1)
+    middle = _members(
+        before=before, chain=chain, how=actor.how, object=object_, reason=reason, request_id=actor.request_id
+    )
+    tail = _members(source=actor.source, v=2)
     with connection.cursor() as cursor:
         cursor.execute("SELECT audit_append(%s, %s, %s, %s)", [chain, head, middle, tail])
         row = cursor.fetchone()

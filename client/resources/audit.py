@@ -1,12 +1,12 @@
-"""The audit log of a tenant."""
+"""The audit log of a tenant, and the platform's own."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from client.decoding import decode_list
-from client.models import AuditRecord, PublicKey
+from client.models import AuditCheckpoint, AuditRecord
+from client.pages import iterate
 from client.transport import path_of
 
 if TYPE_CHECKING:
@@ -14,32 +14,45 @@ if TYPE_CHECKING:
 
     from client.transport import Transport
 
+PLATFORM: Final = "platform"
+
 
 class Audit:
-    """Calls below `/tenants/{tenant}/audit`, and the published signing keys."""
+    """Calls below `/tenants/{tenant}/audit` and `/audit`.
+
+    `tenant` may be `platform`, a name that no tenant has: then it is the log of the platform itself.
+    """
 
     def __init__(self, transport: Transport) -> None:
         """Use the given connection."""
         self._transport = transport
 
-    def page(self, tenant: str, *, after_seq: int = 0) -> tuple[AuditRecord, ...]:
-        """Return the records that follow `after_seq`, as many as the server gives at once."""
-        answer = self._transport.call("GET", path_of("tenants", tenant, "audit"), params={"after_seq": after_seq})
-        return decode_list(AuditRecord, answer)
+    def records(
+        self, tenant: str, *, after_seq: int = 0, action: str | None = None, actor: str | None = None
+    ) -> Iterator[AuditRecord]:
+        """Yield all records after `after_seq`, oldest first, page by page.
 
-    def records(self, tenant: str, *, after_seq: int = 0) -> Iterator[AuditRecord]:
-        """Yield all records after `after_seq`, oldest first, page by page."""
-        while page := self.page(tenant, after_seq=after_seq):
-            yield from page
-            after_seq = max(after_seq + 1, page[-1].seq)
+        `action` is a tag or its beginning, `actor` a person's e-mail or a token's prefix.
+        """
+        wanted = {"after_seq": after_seq, "action": action, "actor": actor}
+        filters = {name: value for name, value in wanted.items() if value}
+        return iterate(AuditRecord, self._transport, _log(tenant), filters=filters)
 
     @contextmanager
     def export(self, tenant: str) -> Iterator[Iterator[str]]:
         """Open the whole log as JSON Lines, for `client.audit.verify_export`."""
-        with self._transport.lines(path_of("tenants", tenant, "audit", "export")) as lines:
+        with self._transport.lines(_log(tenant, "export")) as lines:
             yield lines
 
-    def keys(self) -> tuple[PublicKey, ...]:
-        """Return the published signing keys; trust none of them only because the server says so."""
-        answer = self._transport.call("GET", path_of("keys"))
-        return decode_list(PublicKey, answer.get("keys") if isinstance(answer, dict) else answer)
+    def checkpoints(self, tenant: str) -> Iterator[AuditCheckpoint]:
+        """Yield where the log's signed checkpoints lie, oldest first."""
+        return iterate(AuditCheckpoint, self._transport, _log(tenant, "checkpoints"))
+
+    def checkpoint(self, tenant: str, seq: int) -> bytes:
+        """Return one signed checkpoint, byte for byte; see `client.audit.read_checkpoints`."""
+        with self._transport.lines(_log(tenant, "checkpoints", str(seq))) as lines:
+            return "\n".join(lines).encode()
+
+
+def _log(tenant: str, *rest: str) -> str:
+    return path_of("audit", *rest) if tenant == PLATFORM else path_of("tenants", tenant, "audit", *rest)

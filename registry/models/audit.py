@@ -15,6 +15,7 @@ class AuditRecord(models.Model):
     reason = models.TextField(default="")
     request_id = models.CharField(max_length=100, default="")
     source = models.CharField(max_length=200, default="")
+    how = models.CharField(max_length=20, default="", db_default="")
     payload = models.TextField()
     prev_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64)
@@ -24,3 +25,45 @@ class AuditRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.chain}#{self.seq} {self.action}"
+
+
+class AuditCheckpoint(models.Model):
+    """Where a signed checkpoint lies in the store. The store's object is what proves something; this only finds it."""
+
+    chain = models.CharField(max_length=63)
+    seq = models.BigIntegerField()
+    head = models.CharField(max_length=64)
+    object_key = models.CharField(max_length=200, unique=True)
+    sha256 = models.CharField(max_length=64)
+    key_id = models.CharField(max_length=64)
+    locked_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["chain", "-id"], name="audit_checkpoint_newest")]
+
+    def __str__(self) -> str:
+        return self.object_key
+
+
+class AuditNotice(models.Model):
+    """Something that is told in the log once in a while and only counted in between, so that nobody can flood the log.
+
+    ``told`` is how many of ``count`` the log has.
+    """
+
+    chain = models.CharField(max_length=63)
+    key = models.CharField(max_length=64)
+    facts = models.JSONField()
+    count = models.BigIntegerField(default=1)
+    told = models.BigIntegerField(default=0)
+    began_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["chain", "key"], name="audit_notice_once")]
+        indexes = [models.Index(fields=["ends_at"], name="audit_notice_by_end")]
+
+    def __str__(self) -> str:
+        return f"{self.chain}: {self.count} times {self.key}"

@@ -1,0 +1,1 @@
+"""What a record of the audit log costs, and whether many writers leave one chain: a real, durable Postgres."""
