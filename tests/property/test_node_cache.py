@@ -388,6 +388,7 @@ class NodeCache(RuleBasedStateMachine):
         return {**found, "engine": dict(self.engine.roots)}
 
 
-def test_a_nodes_cache_keeps_its_promises(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("examples", [50, pytest.param(200, marks=pytest.mark.e2e)])
+def test_a_nodes_cache_keeps_its_promises(monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     monkeypatch.setattr(os, "fsync", lambda _descriptor: FUSE.burn())
-    run_machine(NodeCache, settings=settings(max_examples=120, stateful_step_count=40))
+    run_machine(NodeCache, settings=settings(max_examples=examples, stateful_step_count=40))

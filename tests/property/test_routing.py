@@ -293,5 +293,6 @@ def outcome(act: Callable[[], Any]) -> Any:
         return type(error)
 
 
-def test_a_request_goes_to_the_own_alias_and_its_exact_version_or_nowhere() -> None:
-    run_state_machine_as_test(Routing, settings=settings(max_examples=200, stateful_step_count=40))
+@pytest.mark.parametrize("examples", [80, pytest.param(300, marks=pytest.mark.e2e)])
+def test_a_request_goes_to_the_own_alias_and_its_exact_version_or_nowhere(examples: int) -> None:
+    run_state_machine_as_test(Routing, settings=settings(max_examples=examples, stateful_step_count=40))

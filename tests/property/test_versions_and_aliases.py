@@ -525,6 +525,7 @@ class VersionsAndAliases(RuleBasedStateMachine):
 
 
 @pytest.mark.usefixtures("db", "store", "signer", "sent")
-def test_versions_and_aliases_keep_their_promises() -> None:
+@pytest.mark.parametrize("examples", [8, pytest.param(30, marks=pytest.mark.e2e)])
+def test_versions_and_aliases_keep_their_promises(examples: int) -> None:
     assert not Artifact.objects.exists()
-    run_state_machine_as_test(VersionsAndAliases, settings=settings(max_examples=20, stateful_step_count=30))
+    run_state_machine_as_test(VersionsAndAliases, settings=settings(max_examples=examples, stateful_step_count=30))

@@ -22,6 +22,8 @@ from deploy.embedded.postgres import OWNER, PostgresServer
 from deploy.embedded.specs import ROOT, AliveHealth, FromFile, HttpHealth, ProcessSpec, Spec, StepSpec
 from deploy.embedded.stack import Stack
 
+pytestmark = pytest.mark.e2e
+
 PATH = {"PATH": os.defpath}
 WRITE_TOKEN = "import json, sys; json.dump({'gateway_token': 'lk_made'}, open(sys.argv[1], 'w'))"
 WITH_CHILD = """
