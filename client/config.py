@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 URL_VARIABLE = "LOREKEEPER_URL"
 TOKEN_VARIABLE = "LOREKEEPER_TOKEN"  # noqa: S105  # the variable's name, not a secret
+TRUSTED_KEYS_VARIABLE = "LOREKEEPER_TRUSTED_KEYS"
 _PRIVATE_FOLDER = 0o700
 
 
@@ -53,6 +54,12 @@ def config_path(environ: Mapping[str, str]) -> Path:
     base = environ.get("XDG_CONFIG_HOME", "")
     folder = Path(base) if base.startswith("/") else _home(environ) / ".config"
     return folder / "lorekeeper" / "config.json"
+
+
+def trusted_keys_path(environ: Mapping[str, str]) -> Path:
+    """Return where the keys lie that this machine trusts: as the environment says, or beside the configuration."""
+    named = environ.get(TRUSTED_KEYS_VARIABLE, "")
+    return Path(named) if named else config_path(environ).with_name("trusted-keys.json")
 
 
 def _home(environ: Mapping[str, str]) -> Path:

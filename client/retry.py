@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-RETRIED_STATUSES = frozenset({502, 503, 504})
+RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 _jitter = random.SystemRandom()
 
 

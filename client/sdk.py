@@ -16,7 +16,10 @@ from client.resources.adapters import Adapters
 from client.resources.aliases import Aliases
 from client.resources.audit import Audit
 from client.resources.base_models import BaseModels
+from client.resources.evaluations import Evaluations
+from client.resources.keys import Keys
 from client.resources.nodes import Nodes
+from client.resources.policies import Policies
 from client.resources.tenants import Tenants
 from client.resources.versions import Versions
 from client.retry import RetryPolicy
@@ -36,7 +39,8 @@ DEFAULT_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 class LorekeeperClient:
     """A synchronous client of one server with one token; use it as a context manager or call `close`.
 
-    The API is grouped by subject: `tenants`, `base_models`, `adapters`, `versions`, `aliases`, `nodes`, `audit`.
+    The API is grouped by subject: `tenants`, `base_models`, `adapters`, `versions`, `aliases`, `nodes`, `audit`,
+    `keys` and `policies`.
     All calls raise the errors of `client.errors`.
     """
 
@@ -61,9 +65,12 @@ class LorekeeperClient:
         self.base_models = BaseModels(self._transport)
         self.adapters = Adapters(self._transport)
         self.versions = Versions(self._transport)
+        self.evaluations = Evaluations(self._transport)
         self.aliases = Aliases(self._transport)
         self.nodes = Nodes(self._transport)
         self.audit = Audit(self._transport)
+        self.keys = Keys(self._transport)
+        self.policies = Policies(self._transport)
 
     @property
     def url(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -21,7 +22,8 @@ USER_AGENT = "lorekeeper-client"
 # For `httpx.Client(mounts=…)`: a proxy of the environment is not asked for what runs on this machine.
 DIRECT: Mapping[str, None] = {f"all://{host}": None for host in ("localhost", "127.0.0.1", "[::1]")}
 API_PREFIX = "/api/v1/"
-_IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+_IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
+_CONFLICT = 409
 _ERRORS_FROM = 400
 
 
@@ -33,7 +35,8 @@ def path_of(*segments: str) -> str:
 class Transport:
     """One connection pool to one Lorekeeper server with one token.
 
-    Calls that the server treats as idempotent are tried again on connection errors and on 502, 503, 504; others never.
+    Calls that the server treats as idempotent are tried again on connection errors, on 429, 502, 503, 504, and on a 409
+    that says when; others never. A POST carries an `Idempotency-Key`, so that trying it again does its work once.
     """
 
     def __init__(self, *, url: str, token: str, retry: RetryPolicy, http: httpx.Client) -> None:
@@ -101,7 +104,11 @@ class Transport:
         self, method: str, path: str, *, body: object = None, params: Mapping[str, str | int] | None = None
     ) -> httpx.Request:
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
-        headers = self._headers if content is None else {**self._headers, "Content-Type": "application/json"}
+        headers = dict(self._headers)
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        if method == "POST":
+            headers["Idempotency-Key"] = uuid.uuid4().hex
         return self._http.build_request(method, self.url + path, params=params, content=content, headers=headers)
 
     def _send(self, request: httpx.Request, *, idempotent: bool, stream: bool = False) -> httpx.Response:
@@ -120,7 +127,7 @@ class Transport:
                 continue
             except httpx.DecodingError as error:
                 raise undecodable(request.url) from error
-            if response.status_code in RETRIED_STATUSES and not last:
+            if _may_be_tried_again(response) and not last:
                 response.close()
                 self.retry.pause(attempt, response)
                 continue
@@ -128,6 +135,12 @@ class Transport:
         if response.status_code >= _ERRORS_FROM:
             raise problem(response)
         return response
+
+
+def _may_be_tried_again(response: httpx.Response) -> bool:
+    """Say whether the server asks for another try: it is away, busy with us, or with the same request."""
+    running = response.status_code == _CONFLICT and "retry-after" in response.headers
+    return response.status_code in RETRIED_STATUSES or running
 
 
 def public_url(url: httpx.URL) -> str:

@@ -34,5 +34,17 @@ app.conf.update(
             # Sweeps that pile up are useless; but the worker's clock may be ahead of the beat's.
             "options": {"queue": "control", "expires": max(settings.SWEEP_S * 5, 60)},
         },
+        # It asks the store for a list, which is slow and on some costs money.
+        "sweep-store": {
+            "task": "workers.tasks.sweep_store",
+            "schedule": settings.STORE_SWEEP_S,
+            "options": {"queue": "control", "expires": 600},
+        },
+        # Which chains are due for a checkpoint is asked each time, so that a run that failed is soon made up for.
+        "keep-audit": {
+            "task": "workers.tasks.keep_audit",
+            "schedule": 30,
+            "options": {"queue": "control", "expires": 60},
+        },
     },
 )

@@ -1,6 +1,7 @@
 """The one mapping from errors to HTTP: problem+json (RFC 9457) for everything the API refuses."""
 
 import logging
+import math
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from rest_framework.response import Response
 
 from cachecontrol import errors as cachecontrol
 from registry import errors as registry
+from registry.api.denials import tell_denial
 from registry.naming import NamingError
 from registry.stores import errors as stores
 from releases import errors as releases
@@ -33,6 +35,8 @@ STATUS: Final[dict[type[Exception], int]] = {
     registry.PermissionDenied: 403,
     registry.NotFound: 404,
     registry.Conflict: 409,
+    registry.PreconditionFailed: 412,
+    registry.KeyReused: 422,
     registry.StaleState: 409,
     registry.IllegalTransition: 409,
     registry.PayloadTooLarge: 413,
@@ -56,18 +60,27 @@ def problem_body(status: int, detail: str, *, code: str) -> dict[str, Any]:
     return {"type": "about:blank", "title": code.replace("_", " "), "status": status, "detail": detail, "code": code}
 
 
-def problem_handler(error: Exception, _context: dict[str, Any]) -> Response | None:
+def problem_handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler. Foreign exceptions return None, so that Django answers 500 and logs them."""
     status = status_of(error)
+    if isinstance(error, registry.LorekeeperError):
+        tell_denial(context["request"], context["view"], error)
     if status is not None:
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             logger.warning("%s: %s", type(error).__name__, error)
-        return _problem(
+        response = _problem(
             status, _told(error, status), code=getattr(error, "code", "error"), field=getattr(error, "field", None)
         )
+        if isinstance(error, registry.RequestRunning):
+            response["Retry-After"] = "1"
+        return response
     if isinstance(error, drf.ValidationError):
         field, message = _first_failure(error.detail)
         return _problem(400, message, code="invalid_input", field=field or None)
+    if isinstance(error, drf.Throttled):
+        response = _problem(429, _("Too many requests. Wait as long as Retry-After says."), code="rate_limited")
+        response["Retry-After"] = str(math.ceil(getattr(error, "wait", None) or 1))
+        return response
     if isinstance(error, drf.APIException):
         return _problem(error.status_code, str(error.detail), code=str(error.get_codes()))
     return _django_problem(error)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -19,6 +20,8 @@ SECRET_KEY = os.environ["LOREKEEPER_SECRET_KEY"]
 ALLOWED_HOSTS = [host for host in _env("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]").split(",") if host]
 PUBLIC_URL = _env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
 
+TRUSTED_PROXIES = [network for network in _env("TRUSTED_PROXIES").split(",") if network]
+
 INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.auth",
@@ -31,6 +34,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "config.client_addresses.ClientAddressMiddleware",
     "config.request_ids.RequestIdMiddleware",
     "config.guards.NoStoreMiddleware",
     "config.guards.SoundAddressMiddleware",
@@ -70,9 +74,6 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
-# As many as one version may have (registry.naming.MAX_FILES).
-DATA_UPLOAD_MAX_NUMBER_FILES = 256
-FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["registry.api.authentication.BearerAuthentication"],
@@ -82,6 +83,27 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "config.problems.problem_handler",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
+    "DEFAULT_THROTTLE_CLASSES": ["registry.api.rest.limits.RateLimit"],
+    "DEFAULT_SCHEMA_CLASS": "registry.api.rest.schema.OperationSchema",
+}
+SPECTACULAR_SETTINGS = {
+    "OAS_VERSION": "3.1.0",
+    "TITLE": "Lorekeeper",
+    "DESCRIPTION": "Registry and control plane for LoRA adapters.",
+    "VERSION": "1",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "PREPROCESSING_HOOKS": ["registry.api.rest.schema.only_rest"],
+    "POSTPROCESSING_HOOKS": ["registry.api.rest.schema.add_problems"],
+    "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+}
+# Requests a minute of one token, by kind of caller, and of one address without a token; 0: no limit.
+RATE_LIMITS = {
+    "person": int(_env("RATE_LIMIT", "1200")),
+    "application": int(_env("RATE_LIMIT", "1200")),
+    "gateway": int(_env("RATE_LIMIT_MACHINES", "60000")),
+    "node": int(_env("RATE_LIMIT_MACHINES", "60000")),
+    "anonymous": int(_env("RATE_LIMIT_ANONYMOUS", "600")),
 }
 
 LOGGING = {
@@ -93,6 +115,18 @@ LOGGING = {
 }
 
 BROKER_URL = _env("BROKER_URL", "redis://127.0.0.1:6379/0")
+# Without a Valkey each process counts for itself.
+CACHE_URL = _env("CACHE_URL", BROKER_URL if BROKER_URL.startswith(("redis", "unix")) else "")
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": CACHE_URL,
+        "KEY_PREFIX": "lorekeeper",
+        "OPTIONS": {"socket_connect_timeout": 0.25, "socket_timeout": 0.25},
+    }
+    if CACHE_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
 
 STORE = {
     "kind": _env("STORE", "folder"),
@@ -104,7 +138,16 @@ STORE = {
     "secret_key": _env("S3_SECRET_KEY"),
     "region": _env("S3_REGION", "us-east-1"),
 }
-SIGNING_KEY_FILE = _env("SIGNING_KEY")
+SIGNING_KEYS = [place.strip() for place in _env("SIGNING_KEY").split(",") if place.strip()]
+
+AUDIT_CHECKPOINT_S = _seconds("AUDIT_CHECKPOINT", 3600)
+# A bucket with an object lock keeps every version of everything in it, so artifacts may be better off in another.
+AUDIT_BUCKET = _env("AUDIT_BUCKET", STORE["bucket"])
+AUDIT_LOCK_DAYS = int(_env("AUDIT_LOCK_DAYS", "365"))
+# What the validating worker runs versions on: <root>/<base model>/<revision>; without it they are not run.
+BASE_MODEL_FOLDERS = Path(_env("BASE_MODEL_FOLDERS")) if _env("BASE_MODEL_FOLDERS") else None
+EVALUATION_S = _seconds("EVALUATION_SECONDS", 600)
+EVALUATION_MEMORY_BYTES = int(_env("EVALUATION_MEMORY", str(16 * 1024**3)))
 
 VALIDATE_DEADLINE_S = _seconds("VALIDATE_DEADLINE", 120)
 COMMAND_DEADLINE_S = _seconds("COMMAND_DEADLINE", 60)
@@ -112,7 +155,10 @@ NODE_TIMEOUT_S = _seconds("NODE_TIMEOUT", 15)
 DRAIN_S = _seconds("DRAIN_SECONDS", 5)
 EVICT_GRACE_S = _seconds("EVICT_GRACE", 300)
 SWEEP_S = _seconds("SWEEP_SECONDS", 2)
+STORE_SWEEP_S = _seconds("STORE_SWEEP_SECONDS", 3600)
 UPLOAD_TTL_S = _seconds("UPLOAD_TTL", 86_400)
 UPLOAD_URL_TTL_S = 3600
-SMALL_PUSH_LIMIT = 64 * 1024 * 1024
+HUB_DRAFT_TTL_S = _seconds("HUB_DRAFT_TTL", 7 * 86_400)
+UPLOAD_PARTS_FROM = int(_env("UPLOAD_PARTS_FROM", str(64 * 1024**2)))
+UPLOAD_PART_BYTES = int(_env("UPLOAD_PART_BYTES", str(16 * 1024**2)))
 MAX_VERSION_BYTES = int(_env("MAX_VERSION_BYTES", str(8 * 1024**3)))

@@ -9,7 +9,7 @@ class WiringConfig(AppConfig):
 
     def ready(self) -> None:
         # Services import models, which exist only when all apps are loaded.
-        from cachecontrol.selectors import holders_of  # noqa: PLC0415
+        from cachecontrol.selectors import holders_of, placed_versions  # noqa: PLC0415
         from cachecontrol.services.demand import prewarm_version  # noqa: PLC0415
         from registry import ports as registry  # noqa: PLC0415
         from releases import ports as releases  # noqa: PLC0415
@@ -24,3 +24,4 @@ class WiringConfig(AppConfig):
         registry.PORTS.aliased_since = versions_aliased_since
         registry.PORTS.rollback_targets = rollback_targets_of
         registry.PORTS.holders_of = holders_of
+        registry.PORTS.placed_versions = placed_versions

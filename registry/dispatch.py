@@ -14,10 +14,16 @@ from registry.errors import RegistryError
 logger = logging.getLogger(__name__)
 
 VALIDATE_VERSION = "workers.tasks.validate_version"
+REVALIDATE_VERSION = "workers.tasks.revalidate_version"
 PURGE_VERSION = "workers.tasks.purge_version"
 RECONCILE_VERSION = "workers.tasks.reconcile_version"
 
-_QUEUES = {VALIDATE_VERSION: "validate", PURGE_VERSION: "control", RECONCILE_VERSION: "control"}
+_QUEUES = {
+    VALIDATE_VERSION: "validate",
+    REVALIDATE_VERSION: "validate",
+    PURGE_VERSION: "control",
+    RECONCILE_VERSION: "control",
+}
 
 _sender = Celery("lorekeeper-sender", broker=settings.BROKER_URL, set_as_current=False)
 _sender.conf.update(

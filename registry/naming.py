@@ -29,7 +29,10 @@ ATTESTATION_FILE = "release.intoto.json"
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _VERSION_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_RESERVED_TENANTS = frozenset({"platform"})
+# The platform's own audit chain, and what addresses begin with: ours and those of the Hugging Face Hub.
+_RESERVED_TENANTS = frozenset(
+    {"platform", "admin", "api", "buckets", "datasets", "kernels", "models", "spaces", "static", "store"}
+)
 _RESERVED_PATHS = frozenset({BUNDLE_FILE, ATTESTATION_FILE})
 _WINDOWS_DEVICE = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3])(?:\..*)?", re.DOTALL
@@ -39,6 +42,7 @@ _GIT_SEGMENT = re.compile(r"\.git.*|git~[0-9]+", re.DOTALL)
 _DATA_SUFFIXES = frozenset({".safetensors", ".json", ".jinja"})
 _DOC_SUFFIXES = frozenset({".md", ".txt"})
 _SHOWN_LENGTH = 80
+_MAX_NAME_LENGTH = 63
 _PLAIN_FILES = frozenset({"LICENSE", "NOTICE", "tokenizer.model", "merges.txt", "vocab.txt"})
 _PICKLE_SUFFIXES = frozenset({".bin", ".ckpt", ".joblib", ".pickle", ".pkl", ".pt", ".pth", ".npy", ".npz"})
 _CODE_SUFFIXES = frozenset({".py", ".pyc", ".so", ".dll", ".dylib", ".sh", ".exe"})
@@ -72,7 +76,7 @@ def check_name(value: str, *, field: str = "name") -> str:
     """Return `value` if it may name a tenant, adapter, alias, node or base model; else raise `BadName`."""
     if not _NAME.fullmatch(value):
         message = (
-            f"{field}: {_shown(value)} is not a name: 1 to 63 of a-z, 0-9 and '-', "
+            f"{field}: {_shown(value)} is not a name, as it {_name_fault(value)}: 1 to 63 of a-z, 0-9 and '-', "
             "beginning and ending with a letter or digit"
         )
         raise BadName(message, field=field)
@@ -80,7 +84,7 @@ def check_name(value: str, *, field: str = "name") -> str:
 
 
 def check_tenant_name(value: str, *, field: str = "tenant") -> str:
-    """Like `check_name`; refuses also the names that the platform keeps for itself (its own audit chain)."""
+    """Like `check_name`; refuses also the names that the platform keeps for itself."""
     check_name(value, field=field)
     if value in _RESERVED_TENANTS:
         raise BadName(f"{field}: '{value}' is reserved", field=field)
@@ -164,6 +168,23 @@ def path_order(path: str) -> tuple[str, ...]:
 
 def _slug(text: str, length: int) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:length].strip("-")
+
+
+def _name_fault(value: str) -> str:
+    """What keeps `value` from being a name, the first thing that a person would see."""
+    faults = (
+        (not value, "is empty"),
+        (any(unicodedata.category(char)[0] == "C" for char in value), "has control or invisible characters"),
+        ("/" in value or "\\" in value, "has a slash, as a path has"),
+        (any(map(str.isspace, value)), "has a space"),
+        ("@" in value, "has an at sign, which stands before a version"),
+        (len(value) > _MAX_NAME_LENGTH, f"is beyond the length of {_MAX_NAME_LENGTH} characters"),
+        (not value.isascii(), "has letters other than a-z"),
+        (value != value.lower(), "has letters in upper case"),
+        (not value[:1].isalnum(), "doesn't start with a letter or digit"),
+        (not value[-1:].isalnum(), "doesn't end with a letter or digit"),
+    )
+    return next((reason for is_fault, reason in faults if is_fault), "has other signs than '-'")
 
 
 def _shown(value: str) -> str:

@@ -40,6 +40,12 @@ class HoldersOf(Protocol):
         ...
 
 
+class PlacedVersions(Protocol):
+    def __call__(self, *, version_ids: Iterable[UUID]) -> frozenset[UUID]:
+        """Those of the versions that a node has, or was told to get."""
+        ...
+
+
 def no_aliases(*, adapter_id: int) -> dict[str, UUID]:  # noqa: ARG001  a null twin
     """The null twin: no app above gives aliases."""
     return {}
@@ -60,6 +66,11 @@ def held_nowhere(*, version_id: UUID) -> tuple[Holder, ...]:  # noqa: ARG001  a 
     return ()
 
 
+def placed_nowhere(*, version_ids: Iterable[UUID]) -> frozenset[UUID]:  # noqa: ARG001  a null twin
+    """The null twin: no app above places versions."""
+    return frozenset()
+
+
 @dataclass(slots=True)
 class Ports:
     """The one holder of what was supplied."""
@@ -68,6 +79,7 @@ class Ports:
     aliased_since: AliasedSince = never_aliased
     rollback_targets: RollbackTargets = no_way_back
     holders_of: HoldersOf = held_nowhere
+    placed_versions: PlacedVersions = placed_nowhere
 
 
 PORTS = Ports()

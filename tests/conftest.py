@@ -36,10 +36,10 @@ def signing_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def signer(settings: Any, signing_key: Path) -> Iterator[LocalKeySigner]:
-    settings.SIGNING_KEY_FILE = str(signing_key)
-    keys.signer.cache_clear()
+    settings.SIGNING_KEYS = [str(signing_key)]
+    keys.signer_at.cache_clear()
     yield LocalKeySigner.from_pem_file(signing_key)
-    keys.signer.cache_clear()
+    keys.signer_at.cache_clear()
 
 
 @pytest.fixture
@@ -64,4 +64,5 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
 
 def _forget_stores() -> None:
     stores.artifact_store.cache_clear()
+    stores.checkpoint_store.cache_clear()
     stores.folder_store.cache_clear()

@@ -93,6 +93,7 @@ class Services:
             "LOREKEEPER_DB_USER": OWNER,
             "LOREKEEPER_DB_PASSWORD": self.facts.postgres["owner"],
             "LOREKEEPER_BROKER_URL": self.valkey.url,
+            "LOREKEEPER_CACHE_URL": "",
             "LOREKEEPER_SECRET_KEY": self.facts.secret_key,
             "LOREKEEPER_STORE": "folder",
             "LOREKEEPER_STORE_FOLDER": str(self.folder / "store"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.decoding import decode, decode_list
+from client.decoding import decode
 from client.models import Adapter
+from client.pages import read_all
 from client.transport import path_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Adapters:
 
     def all(self, tenant: str) -> tuple[Adapter, ...]:
         """Return the tenant's adapters."""
-        return decode_list(Adapter, self._transport.call("GET", path_of("tenants", tenant, "adapters")))
+        return read_all(Adapter, self._transport, path_of("tenants", tenant, "adapters"))
 
     def get(self, tenant: str, name: str) -> Adapter:
         """Return one adapter."""

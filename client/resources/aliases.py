@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.decoding import decode, decode_list
+from client.decoding import decode
 from client.models import Alias, AliasRevision
+from client.pages import read_all
 from client.transport import path_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Aliases:
 
     def all(self, tenant: str) -> tuple[Alias, ...]:
         """Return the tenant's aliases."""
-        return decode_list(Alias, self._transport.call("GET", path_of("tenants", tenant, "aliases")))
+        return read_all(Alias, self._transport, path_of("tenants", tenant, "aliases"))
 
     def get(self, alias: PairRef) -> Alias:
         """Return one alias."""
@@ -56,20 +57,16 @@ class Aliases:
 
     def history(self, alias: PairRef) -> tuple[AliasRevision, ...]:
         """Return all revisions, newest first."""
-        return decode_list(AliasRevision, self._transport.call("GET", _alias(alias, "history")))
+        return read_all(AliasRevision, self._transport, _alias(alias, "history"))
 
     def rollback(self, alias: PairRef, *, reason: str = "", from_revision: int | None = None) -> Alias:
         """Point the alias at the version it pointed at before; needs no approval.
 
-        With `from_revision`, the revision to get away from, nothing happens if the alias has left it already. So such
-        a call is tried again when the connection breaks; without it a second try could go back one step too far.
+        With `from_revision`, the revision to get away from, nothing happens if the alias has left it already.
         """
         body: dict[str, object] = {}
         if reason:
             body["reason"] = reason
         if from_revision is not None:
             body["from_revision"] = from_revision
-        answer = self._transport.call(
-            "POST", _alias(alias, "rollback"), body=body, idempotent=from_revision is not None
-        )
-        return decode(Alias, answer)
+        return decode(Alias, self._transport.call("POST", _alias(alias, "rollback"), body=body))

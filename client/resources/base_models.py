@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.decoding import decode, decode_list
+from client.decoding import decode
 from client.models import BaseModel, BaseModelRevision
+from client.pages import read_all
 from client.transport import path_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class BaseModels:
 
     def all(self) -> tuple[BaseModel, ...]:
         """Return all base models with their revisions."""
-        return decode_list(BaseModel, self._transport.call("GET", path_of("base-models")))
+        return read_all(BaseModel, self._transport, path_of("base-models"))
 
     def get(self, name: str, revision: str) -> BaseModelRevision:
         """Return one revision by its label."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from client.decoding import decode, decode_list
+from client.decoding import decode
 from client.errors import WaitTimedOut
 from client.i18n import _
 from client.models import Node, Residency
+from client.pages import read_all
 from client.transport import path_of
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Nodes:
 
     def all(self) -> tuple[Node, ...]:
         """Return all nodes this token may see."""
-        return decode_list(Node, self._transport.call("GET", path_of("nodes")))
+        return read_all(Node, self._transport, path_of("nodes"))
 
     def get(self, name: str) -> Node:
         """Return one node with its residencies."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.decoding import decode, decode_list
+from client.decoding import decode
 from client.models import Member, Tenant, Token
+from client.pages import read_all
 from client.transport import path_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Tenants:
 
     def all(self) -> tuple[Tenant, ...]:
         """Return the tenants this token may see."""
-        return decode_list(Tenant, self._transport.call("GET", path_of("tenants")))
+        return read_all(Tenant, self._transport, path_of("tenants"))
 
     def add_member(self, tenant: str, *, email: str, role: str, name: str = "") -> Member:
         """Give a person a role; the person is created if new."""
@@ -55,7 +56,7 @@ class Tenants:
 
     def tokens(self, tenant: str) -> tuple[Token, ...]:
         """Return the tenant's tokens, without their texts."""
-        return decode_list(Token, self._transport.call("GET", path_of("tenants", tenant, "tokens")))
+        return read_all(Token, self._transport, path_of("tenants", tenant, "tokens"))
 
     def revoke_token(self, tenant: str, prefix: str) -> None:
         """Revoke a token by its prefix."""

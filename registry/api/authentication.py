@@ -1,14 +1,23 @@
+from typing import ClassVar
+
 from django.utils.translation import gettext as _
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from registry.actors import Actor
+from registry.actors import Actor, How
 from registry.errors import NotAuthenticated
 from registry.services.tokens import authenticate_token
 
 
 class BearerAuthentication(BaseAuthentication):
-    """``Authorization: Bearer lk_…``; the token becomes ``request.auth``, an ``Actor``."""
+    """``Authorization: Bearer lk_…``; the token becomes ``request.auth``, an ``Actor``.
+
+    Attributes:
+        how: the way callers come by, for the audit log.
+
+    """
+
+    how: ClassVar[How] = "api"
 
     def authenticate(self, request: Request) -> tuple[None, Actor] | None:
         header = request.headers.get("Authorization", "")
@@ -21,6 +30,7 @@ class BearerAuthentication(BaseAuthentication):
             text=text.strip(),
             request_id=request.META.get("LOREKEEPER_REQUEST_ID", ""),
             source=request.META.get("REMOTE_ADDR", ""),
+            how=self.how,
         )
         return None, actor
 

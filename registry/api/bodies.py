@@ -6,8 +6,10 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
+from registry.api.inputs import VersionInput
 from registry.base_models import strict_json
 from registry.errors import InvalidInput
+from registry.signing.manifest import SignedFile
 
 _MAX_DEPTH = 32
 
@@ -34,12 +36,11 @@ def parse_json(data: bytes, *, field: str | None = None) -> Any:  # noqa: ANN401
         raise InvalidInput(_("This can't be read as JSON: %(reason)s.") % {"reason": error}, field=field) from None
 
 
-def read_manifest(request: Request) -> Any:  # noqa: ANN401  any JSON value
-    """The ``manifest`` part of a multipart push. Raises ``InvalidInput`` when it is missing, a file, or not JSON."""
-    text = request.data.get("manifest")
-    if not isinstance(text, str):
-        raise InvalidInput(_("Send the manifest as a part “manifest” without a file name."), field="manifest")
-    return parse_json(text.encode(errors="surrogatepass"), field="manifest")
+def read_upload(manifest: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON value
+    """What ``start_upload`` takes, from a manifest as ``VersionInput`` says. Raises like ``check_input``."""
+    body = check_input(manifest, VersionInput)
+    files = [SignedFile(path=file["path"], size=file["size"], sha256=file["sha256"]) for file in body["files"]]
+    return {**body, "files": files}
 
 
 def _has_nul(value: Any, depth: int = 0) -> bool:  # noqa: ANN401  any JSON value

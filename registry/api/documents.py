@@ -11,11 +11,11 @@ from registry.models import (
     BaseModel,
     BaseModelRevision,
     Membership,
-    SigningKey,
     Tenant,
     Version,
 )
 from registry.selectors import SHOWN_WITH_VERSION
+from registry.services.transfers.parts import FileInParts
 from registry.services.uploads import StartedUpload
 
 Document = dict[str, Any]
@@ -97,11 +97,14 @@ def version_document(version: Version) -> Document:
         "uploader": version.uploader.email,
         "created_at": version.created_at,
         "lineage": version.lineage,
+        "purged_at": version.purged_at,
         "approvals": [
             {
                 "reviewer": approval.reviewer.email,
                 "decision": approval.decision,
+                "break_glass": approval.break_glass,
                 "comment": approval.comment,
+                "current": approval.validation_digest == version.validation_digest,
                 "at": approval.created_at,
             }
             for approval in version.approvals.all()
@@ -119,8 +122,23 @@ def upload_document(started: StartedUpload) -> Document:
                 "url": target.put.url,
                 "headers": target.put.headers,
                 "stored": target.stored,
+                "part_bytes": target.part_bytes,
             }
             for target in started.targets
+        ],
+    }
+
+
+def parts_document(file: FileInParts) -> Document:
+    return {
+        "path": file.path,
+        "size": file.plan.size,
+        "part_bytes": file.plan.part_bytes,
+        "stored": file.stored,
+        "arrived": [{"number": part.number, "size": part.size, "sha256": part.sha256} for part in file.arrived],
+        "addresses": [
+            {"number": number, "method": put.method, "url": put.url, "headers": put.headers}
+            for number, put in file.addresses
         ],
     }
 
@@ -132,15 +150,6 @@ def signature_document(version: Version) -> Document:
         "attestation": signature.attestation,
         "key_id": signature.key.key_id,
         "public_key": signature.key.public_pem,
-    }
-
-
-def key_document(key: SigningKey) -> Document:
-    return {
-        "key_id": key.key_id,
-        "public_key": key.public_pem,
-        "valid_from": key.valid_from,
-        "valid_to": key.valid_to,
     }
 
 
@@ -157,6 +166,7 @@ def audit_document(record: AuditRecord) -> Document:
         "reason": record.reason,
         "request_id": record.request_id,
         "source": record.source,
+        "how": record.how,
         "payload": record.payload,
         "prev_hash": record.prev_hash,
         "hash": record.hash,

@@ -3,15 +3,20 @@ from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from registry.actors import Actor
+from registry.api.answers import MemberAnswer, NewTokenAnswer, TenantAnswer, TokenAnswer, WhoAmIAnswer
 from registry.api.authentication import actor_of
 from registry.api.bodies import read_input
 from registry.api.documents import member_document, tenant_document, token_document
-from registry.api.inputs import MemberInput, TenantInput, TokenInput
+from registry.api.inputs import MemberFilters, MemberInput, TenantFilters, TenantInput, TokenFilters, TokenInput
+from registry.api.rest.filters import read_filters
+from registry.api.rest.pagination import page
+from registry.api.rest.schema import listed
+from registry.api.rest.views import ApiView
 from registry.errors import InvalidInput
 from registry.models import ApiToken, Tenant
 from registry.permissions import Action
@@ -21,25 +26,38 @@ from registry.services.tokens import create_tenant_token, revoke_token
 from registry.states import Role, Scope, TokenKind
 
 
-class WhoAmIView(APIView):
+class WhoAmIView(ApiView):
+    actions = {"get": None}
+
+    @extend_schema(operation_id="who_am_i", responses={200: WhoAmIAnswer})
     def get(self, request: Request) -> Response:
         return Response(_who(actor_of(request)))
 
 
-class TenantsView(APIView):
-    def get(self, request: Request) -> Response:
-        return Response({"results": [tenant_document(tenant) for tenant in list_tenants(actor=actor_of(request))]})
+class TenantsView(ApiView):
+    actions = {"get": Action.VIEW_PLATFORM, "post": Action.MANAGE_PLATFORM}
 
+    @extend_schema(operation_id="list_tenants", parameters=[TenantFilters], responses={200: listed(TenantAnswer)})
+    def get(self, request: Request) -> Response:
+        tenants = list_tenants(actor=actor_of(request)).filter(**read_filters(request, TenantFilters))
+        return page(request, tenants, ordering=("name",), document=tenant_document)
+
+    @extend_schema(operation_id="create_tenant", request=TenantInput, responses={201: TenantAnswer})
     def post(self, request: Request) -> Response:
         created = create_tenant(actor=actor_of(request), **read_input(request, TenantInput))
         return Response(tenant_document(created), status=201)
 
 
-class MembersView(APIView):
+class MembersView(ApiView):
+    actions = {"get": Action.VIEW_TENANT, "post": Action.MANAGE_TENANT}
+
+    @extend_schema(operation_id="list_members", parameters=[MemberFilters], responses={200: listed(MemberAnswer)})
     def get(self, request: Request, tenant: str) -> Response:
         members = list_members(actor=actor_of(request), tenant=tenant)
-        return Response({"results": [member_document(member) for member in members]})
+        wanted = members.filter(**read_filters(request, MemberFilters))
+        return page(request, wanted, ordering=("person__email", "role"), document=member_document)
 
+    @extend_schema(operation_id="add_member", request=MemberInput, responses={201: MemberAnswer})
     def post(self, request: Request, tenant: str) -> Response:
         actor = actor_of(request)
         body = read_input(request, MemberInput)
@@ -49,19 +67,27 @@ class MembersView(APIView):
         return Response(member_document(membership), status=201)
 
 
-class MemberRoleView(APIView):
+class MemberRoleView(ApiView):
+    actions = {"delete": Action.MANAGE_TENANT}
+
+    @extend_schema(operation_id="remove_member", responses={204: None})
     def delete(self, request: Request, tenant: str, email: str, role: str) -> Response:
         actor = actor_of(request)
         remove_member(actor=actor, tenant=_managed(actor, tenant), email=email, role=_role(role))
         return Response(status=204)
 
 
-class TokensView(APIView):
+class TokensView(ApiView):
+    actions = {"get": Action.MANAGE_TENANT, "post": Action.MANAGE_TENANT}
+
+    @extend_schema(operation_id="list_tokens", parameters=[TokenFilters], responses={200: listed(TokenAnswer)})
     def get(self, request: Request, tenant: str) -> Response:
         owner = _managed(actor_of(request), tenant)
-        tokens = ApiToken.objects.select_related("person").filter(tenant=owner).order_by("created_at")
-        return Response({"results": [token_document(token) for token in tokens]})
+        tokens = ApiToken.objects.select_related("person").filter(tenant=owner)
+        wanted = tokens.filter(**read_filters(request, TokenFilters))
+        return page(request, wanted, ordering=("created_at", "pk"), document=token_document)
 
+    @extend_schema(operation_id="create_token", request=TokenInput, responses={201: NewTokenAnswer})
     def post(self, request: Request, tenant: str) -> Response:
         actor = actor_of(request)
         body = read_input(request, TokenInput)
@@ -78,7 +104,10 @@ class TokensView(APIView):
         return Response(token_document(made.token, made.text), status=201)
 
 
-class TokenView(APIView):
+class TokenView(ApiView):
+    actions = {"delete": Action.MANAGE_TENANT}
+
+    @extend_schema(operation_id="revoke_token", responses={204: None})
     def delete(self, request: Request, tenant: str, prefix: str) -> Response:
         actor = actor_of(request)
         revoke_token(actor=actor, tenant=_managed(actor, tenant), prefix=prefix)

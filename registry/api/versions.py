@@ -1,69 +1,73 @@
-from typing import Any
-
 from django.conf import settings
 from django.http import HttpResponseRedirect
 from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from registry.actors import Actor
+from registry.api.answers import ReportAnswer, SignatureAnswer, UploadAnswer, VersionAnswer
 from registry.api.authentication import actor_of
-from registry.api.bodies import check_input, read_input, read_manifest
+from registry.api.bodies import read_upload
 from registry.api.documents import signature_document, upload_document, version_document
-from registry.api.inputs import ApprovalInput, ReasonInput, VersionInput
-from registry.api.parsers import PushParser
-from registry.errors import InvalidInput, NotFound
+from registry.api.inputs import TenantVersionFilters, VersionFilters, VersionInput
+from registry.api.rest.etags import answer
+from registry.api.rest.filters import read_filters
+from registry.api.rest.pagination import page
+from registry.api.rest.schema import REDIRECT, listed
+from registry.api.rest.views import ApiView
+from registry.errors import NotFound
 from registry.models import Signature, Version
 from registry.naming import object_key
 from registry.permissions import Action
-from registry.selectors import get_adapter, get_version, list_versions
-from registry.services.approvals import approve_version, decline_version
-from registry.services.pushes import push_version
+from registry.selectors import get_adapter, get_version, list_versions, narrow_versions
 from registry.services.stores import artifact_store
-from registry.services.uploads import finalize_upload, start_upload
-from registry.services.withdrawals import revoke_version, yank_version
-from registry.signing.manifest import SignedFile
+from registry.services.uploads import start_upload
 
 
-class VersionsView(APIView):
+class VersionsView(ApiView):
+    actions = {"get": Action.VIEW_TENANT, "post": Action.UPLOAD_VERSION}
+
+    @extend_schema(operation_id="list_versions", parameters=[VersionFilters], responses={200: listed(VersionAnswer)})
     def get(self, request: Request, tenant: str, adapter: str) -> Response:
         versions = list_versions(actor=actor_of(request), tenant=tenant, adapter=adapter)
-        return Response({"results": [version_document(version) for version in versions]})
+        found = narrow_versions(versions, **read_filters(request, VersionFilters))
+        return page(request, found, document=version_document)
 
+    @extend_schema(operation_id="start_upload", request=VersionInput, responses={200: UploadAnswer, 201: UploadAnswer})
     def post(self, request: Request, tenant: str, adapter: str) -> Response:
         actor = actor_of(request)
         line = get_adapter(actor=actor, tenant=tenant, name=adapter, action=Action.UPLOAD_VERSION)
-        started = start_upload(actor=actor, adapter=line, **_upload(read_input(request, VersionInput)))
+        started = start_upload(actor=actor, adapter=line, **read_upload(request.data))
         return Response(upload_document(started), status=200 if started.resumed else 201)
 
 
-class PushView(APIView):
-    """One multipart request: a part ``manifest`` and one part per file, named by its path."""
+class TenantVersionsView(ApiView):
+    """The versions of all adapters, to search by where they come from."""
 
-    parser_classes = (PushParser,)
+    actions = {"get": Action.VIEW_TENANT}
 
-    def post(self, request: Request, tenant: str, adapter: str) -> Response:
-        actor = actor_of(request)
-        line = get_adapter(actor=actor, tenant=tenant, name=adapter, action=Action.UPLOAD_VERSION)
-        body = check_input(read_manifest(request), VersionInput)
-        version = push_version(actor=actor, adapter=line, parts=_parts(request), **_upload(body))
-        return Response(version_document(version), status=202)
+    @extend_schema(
+        operation_id="search_versions", parameters=[TenantVersionFilters], responses={200: listed(VersionAnswer)}
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        versions = list_versions(actor=actor_of(request), tenant=tenant)
+        found = narrow_versions(versions, **read_filters(request, TenantVersionFilters))
+        return page(request, found, document=version_document)
 
 
-class VersionView(APIView):
+class VersionView(ApiView):
+    actions = {"get": Action.VIEW_TENANT}
+
+    @extend_schema(operation_id="get_version", responses={200: VersionAnswer})
     def get(self, request: Request, tenant: str, adapter: str, version: str) -> Response:
-        return Response(version_document(_seen(actor_of(request), tenant, adapter, version)))
+        return answer(version_document(_seen(actor_of(request), tenant, adapter, version)), request)
 
 
-class FinalizeView(APIView):
-    def post(self, request: Request, tenant: str, adapter: str, version: str) -> Response:
-        actor = actor_of(request)
-        found = get_version(actor=actor, tenant=tenant, adapter=adapter, name=version, action=Action.UPLOAD_VERSION)
-        return Response(version_document(finalize_upload(actor=actor, version=found)), status=202)
+class ReportView(ApiView):
+    actions = {"get": Action.VIEW_TENANT}
 
-
-class ReportView(APIView):
+    @extend_schema(operation_id="get_report", responses={200: ReportAnswer})
     def get(self, request: Request, tenant: str, adapter: str, version: str) -> Response:
         report = _seen(actor_of(request), tenant, adapter, version).reports.first()
         if report is None:
@@ -71,7 +75,10 @@ class ReportView(APIView):
         return Response({**report.report, "digest": report.digest, "created_at": report.created_at})
 
 
-class FileView(APIView):
+class FileView(ApiView):
+    actions = {"get": Action.VIEW_TENANT}
+
+    @extend_schema(operation_id="download_file", responses={302: REDIRECT})
     def get(self, request: Request, tenant: str, adapter: str, version: str, path: str) -> HttpResponseRedirect:
         found = _seen(actor_of(request), tenant, adapter, version)
         file = found.files.select_related("artifact").filter(path=path).first()
@@ -81,7 +88,10 @@ class FileView(APIView):
         return HttpResponseRedirect(artifact_store().presign_get(key, expires_s=settings.UPLOAD_URL_TTL_S))
 
 
-class SignatureView(APIView):
+class SignatureView(ApiView):
+    actions = {"get": Action.VIEW_TENANT}
+
+    @extend_schema(operation_id="get_signature", responses={200: SignatureAnswer})
     def get(self, request: Request, tenant: str, adapter: str, version: str) -> Response:
         found = _seen(actor_of(request), tenant, adapter, version)
         if not Signature.objects.filter(version=found).exists():
@@ -89,57 +99,5 @@ class SignatureView(APIView):
         return Response(signature_document(found))
 
 
-class ApproveView(APIView):
-    def post(self, request: Request, tenant: str, adapter: str, version: str) -> Response:
-        actor = actor_of(request)
-        found = get_version(actor=actor, tenant=tenant, adapter=adapter, name=version, action=Action.APPROVE_VERSION)
-        approved = approve_version(actor=actor, version=found, **read_input(request, ApprovalInput))
-        return Response(version_document(approved))
-
-
-class DeclineView(APIView):
-    def post(self, request: Request, tenant: str, adapter: str, version: str) -> Response:
-        actor = actor_of(request)
-        found = get_version(actor=actor, tenant=tenant, adapter=adapter, name=version, action=Action.APPROVE_VERSION)
-        declined = decline_version(actor=actor, version=found, **read_input(request, ReasonInput))
-        return Response(version_document(declined))
-
-
-class YankView(APIView):
-    def post(self, request: Request, tenant: str, adapter: str, version: str) -> Response:
-        actor = actor_of(request)
-        found = _withdrawable(actor, tenant, adapter, version)
-        yanked = yank_version(actor=actor, version=found, **read_input(request, ReasonInput))
-        return Response(version_document(yanked))
-
-
-class RevokeView(APIView):
-    def post(self, request: Request, tenant: str, adapter: str, version: str) -> Response:
-        actor = actor_of(request)
-        found = _withdrawable(actor, tenant, adapter, version)
-        revoked = revoke_version(actor=actor, version=found, **read_input(request, ReasonInput))
-        return Response(version_document(revoked))
-
-
 def _seen(actor: Actor, tenant: str, adapter: str, version: str) -> Version:
     return get_version(actor=actor, tenant=tenant, adapter=adapter, name=version)
-
-
-def _withdrawable(actor: Actor, tenant: str, adapter: str, version: str) -> Version:
-    return get_version(actor=actor, tenant=tenant, adapter=adapter, name=version, action=Action.WITHDRAW_VERSION)
-
-
-def _upload(body: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": body["name"],
-        "base_revision": body["base_revision"],
-        "files": [SignedFile(path=file["path"], size=file["size"], sha256=file["sha256"]) for file in body["files"]],
-        "lineage": body["lineage"],
-    }
-
-
-def _parts(request: Request) -> dict[str, Any]:
-    for path, files in request.FILES.lists():
-        if len(files) > 1:
-            raise InvalidInput(_("%(path)s comes twice in the request.") % {"path": path}, field=path)
-    return {path: upload.file for path, upload in request.FILES.items()}

@@ -25,7 +25,7 @@ def bootstrap_platform(*, admin_email: str, data_file: Path) -> None:
     artifact_store().ensure_ready()
     known = json.loads(data_file.read_text()) if data_file.exists() else {}
     with transaction.atomic():
-        actor = system_actor("bootstrap")
+        actor = system_actor("bootstrap", how="command")
         admin = _ensure_admin(actor, admin_email)
         if not is_valid_token(known.get("admin_token", "")):
             known["admin_token"] = create_platform_token(

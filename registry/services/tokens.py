@@ -15,10 +15,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from registry import events
-from registry.actors import Actor, ActorKind
-from registry.errors import InvalidInput, NotAuthenticated, NotFound
+from registry.actors import Actor, ActorKind, How
+from registry.errors import InvalidInput, NotFound, TokenRefused
 from registry.models import ApiToken, Membership, Person, Tenant
 from registry.permissions import Action, require_in_tenant, require_on_platform
+from registry.services.audit.denials import note_log_in
 from registry.states import Role, Scope, TokenKind
 
 APPLICATION_SCOPES: Final = frozenset({Scope.INFER})
@@ -103,20 +104,19 @@ def withdraw_token(*, actor: Actor, token: ApiToken) -> None:
     events.token_revoked(actor=actor, token=token)
 
 
-def authenticate_token(*, text: str, request_id: str = "", source: str = "") -> Actor:
-    """The actor a token speaks for. Raises ``NotAuthenticated``, in the same words whatever is wrong but expiry."""
+def authenticate_token(*, text: str, request_id: str = "", source: str = "", how: How = "api") -> Actor:
+    """The actor a token speaks for. Raises ``TokenRefused``, in the same words whatever is wrong but expiry."""
     form = _TOKEN.fullmatch(text)
     if form is None:
-        raise NotAuthenticated(_("The token is unknown."))
+        raise TokenRefused(_("The token is unknown."))
     token = ApiToken.objects.select_related("person", "tenant").filter(prefix=form["prefix"]).first()
-    if token is None or not hmac.compare_digest(token.digest, digest_of(text)) or token.revoked_at:
-        raise NotAuthenticated(_("The token is unknown."))
-    if token.expires_at is not None and token.expires_at <= timezone.now():
-        raise NotAuthenticated(_("The token expired on %(when)s. Make a new one.") % {"when": token.expires_at.date()})
-    if token.person is not None and not token.person.is_active:
-        raise NotAuthenticated(_("The token is unknown."))
+    if token is None or not hmac.compare_digest(token.digest, digest_of(text)):
+        raise TokenRefused(_("The token is unknown."), prefix=form["prefix"])
+    _require_usable(token)
     _mark_used(token)
-    return _actor_for(token, request_id=request_id, source=source)
+    actor = _actor_for(token, request_id=request_id, source=source, how=how)
+    note_log_in(actor=actor, chain=events.chain_of_token(token), token=token)
+    return actor
 
 
 def digest_of(text: str) -> str:
@@ -168,6 +168,15 @@ def _member(tenant: Tenant, email: str | None) -> Person:
     return person
 
 
+def _require_usable(token: ApiToken) -> None:
+    told = {"prefix": token.prefix, "chain": events.chain_of_token(token)}
+    if token.revoked_at or (token.person is not None and not token.person.is_active):
+        raise TokenRefused(_("The token is unknown."), **told)
+    if token.expires_at is not None and token.expires_at <= timezone.now():
+        message = _("The token expired on %(when)s. Make a new one.") % {"when": token.expires_at.date()}
+        raise TokenRefused(message, **told)
+
+
 def _mark_used(token: ApiToken) -> None:
     now = timezone.now()
     stale = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - _USED_EVERY)
@@ -175,7 +184,7 @@ def _mark_used(token: ApiToken) -> None:
         ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
 
 
-def _actor_for(token: ApiToken, *, request_id: str, source: str) -> Actor:
+def _actor_for(token: ApiToken, *, request_id: str, source: str, how: How) -> Actor:
     person = token.person
     kind: ActorKind = "person" if person else _SERVICE_KINDS[TokenKind(token.kind)]
     return Actor(
@@ -190,6 +199,7 @@ def _actor_for(token: ApiToken, *, request_id: str, source: str) -> Actor:
         is_platform_admin=bool(person and person.is_platform_admin and token.tenant_id is None),
         request_id=request_id,
         source=source,
+        how=how,
     )
 
 

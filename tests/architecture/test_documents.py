@@ -64,7 +64,8 @@ def test_every_command_in_the_readme_exists_with_its_options(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out" / "checkpoint-900").mkdir(parents=True)
-    (tmp_path / "pulled").mkdir()
+    for name in ("base", "checkpoints", "pulled"):
+        (tmp_path / name).mkdir()
     for name in ("trusted-keys.pem", "acme.jsonl"):
         (tmp_path / name).touch()
     command: click.Command = cli
@@ -72,4 +73,4 @@ def test_every_command_in_the_readme_exists_with_its_options(
     while isinstance(command, click.Group):
         command = command.commands[rest.pop(0)]
     context = command.make_context(words[0], rest, resilient_parsing=False)
-    assert context.params
+    assert context.command is command

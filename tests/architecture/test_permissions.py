@@ -18,6 +18,10 @@ MAY = {
     Action.CREATE_ADAPTER: {Role.UPLOADER},
     Action.UPLOAD_VERSION: {Role.UPLOADER},
     Action.APPROVE_VERSION: {Role.REVIEWER},
+    Action.COMMENT_VERSION: {Role.UPLOADER, Role.REVIEWER, Role.RELEASE_MANAGER, Role.OPERATOR},
+    Action.BREAK_GLASS: set(),
+    Action.REVALIDATE_VERSION: {Role.REVIEWER},
+    Action.MANAGE_EVALUATION: {Role.REVIEWER},
     Action.WITHDRAW_VERSION: {Role.REVIEWER, Role.RELEASE_MANAGER},
     Action.MOVE_ALIAS: {Role.RELEASE_MANAGER},
     Action.ROLL_BACK_ALIAS: {Role.RELEASE_MANAGER, Role.OPERATOR},
@@ -53,7 +57,14 @@ def test_a_token_without_scopes_allows_nothing(action: Action, role: Role) -> No
 @pytest.mark.parametrize("action", list(MAY))
 def test_a_platform_admin_neither_uploads_nor_approves_nor_releases(action: Action) -> None:
     admin = Actor(kind="person", id="a", name="a", person_id=1, scopes=frozenset(Scope), is_platform_admin=True)
-    allowed = {Action.VIEW_TENANT, Action.READ_AUDIT, Action.MANAGE_TENANT, Action.WITHDRAW_VERSION}
+    allowed = {
+        Action.VIEW_TENANT,
+        Action.READ_AUDIT,
+        Action.MANAGE_TENANT,
+        Action.WITHDRAW_VERSION,
+        Action.REVALIDATE_VERSION,
+        Action.BREAK_GLASS,
+    }
     assert allows_in_tenant(admin, action, TENANT) == (action in allowed)
 
 
@@ -72,8 +83,16 @@ def routes() -> list[tuple[str, type]]:
     return found
 
 
-# Reachable without a token: public keys, health, and the store's sealed addresses.
-OPEN = {"api/v1/keys", "store/<str:ticket>", "healthz", "readyz"}
+# Reachable without a token: public keys, the API's own description, health, and the store's sealed addresses.
+OPEN = {
+    ".well-known/lorekeeper/keys.json",
+    "api/v1/keys",
+    "api/v1/openapi.json",
+    "api/v1/openapi.yaml",
+    "healthz",
+    "readyz",
+    "store/<str:ticket>",
+}
 
 
 @pytest.mark.django_db

@@ -62,6 +62,7 @@ def fake_stack(stack_folder: Path) -> Iterator[Stack]:
         gpu_slots=4,
         cpu_slots=64,
         max_rank=16,
+        evaluates=False,
     )
     stack = Stack(folder / "data", engine=engine, settings=FAST, plan=plan_with_fake_engine, calm_seconds=0)
     stack.start()

@@ -77,6 +77,7 @@ def test_one_adapter_from_training_to_tokens_and_back_by_rollback(
     journey = real_journey
     assert journey.push(adapters["warm"], "v1").state == "candidate"
     assert journey.push(adapters["brisk"], "v2").state == "candidate"
+    assert was_run(journey, "v1")
     refuse_bad_uploads(journey, adapters["warm"], tmp_path)
     assert journey.approve("v1").state == "approved"
     assert journey.approve("v2").state == "approved"
@@ -99,6 +100,13 @@ def test_one_adapter_from_training_to_tokens_and_back_by_rollback(
     verdict = journey.audit()
     assert verdict.intact
     assert verdict.records > 20
+
+
+def was_run(journey: Journey, name: str) -> bool:
+    """The worker ran the version on its base, so that the node compares its engine with that from now on."""
+    report = journey.clients["ben"].versions.report(VersionRef(TENANT, ADAPTER, name))
+    effect = next(check for check in report.checks if check.name == "effect")
+    return effect.verdict == "pass" and "reference_digest" in effect.evidence
 
 
 def refuse_bad_uploads(journey: Journey, good: Path, tmp_path: Path) -> None:

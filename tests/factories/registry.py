@@ -154,6 +154,7 @@ def make_version(
     name: str | None = None,
     rank: int = 8,
     files: dict[str, bytes] | None = None,
+    lineage: dict[str, Any] | None = None,
 ) -> Version:
     """A version brought to ``state`` through the allowed moves, with files, approval and signature where they belong.
 
@@ -167,6 +168,7 @@ def make_version(
         uploader=uploader or make_person(),
         name=name or next_name("v"),
         files=files or {"adapter_config.json": b"{}", "adapter_model.safetensors": b"weights"},
+        lineage=lineage or {},
     )
     was = VersionState.UPLOADING
     for to in _WAYS[state]:
@@ -188,6 +190,7 @@ def make_approval(version: Version, *, reviewer: Person | None = None) -> Approv
         decision=Decision.APPROVED.value,
         root_digest=version.root_digest,
         validation_digest=version.validation_digest,
+        base_digest=version.base_revision.digest,
     )
 
 
@@ -206,7 +209,13 @@ def _base_revision_of(adapter: Adapter) -> BaseModelRevision:
 
 
 def _start_upload(
-    *, adapter: Adapter, base_revision: BaseModelRevision, uploader: Person, name: str, files: dict[str, bytes]
+    *,
+    adapter: Adapter,
+    base_revision: BaseModelRevision,
+    uploader: Person,
+    name: str,
+    files: dict[str, bytes],
+    lineage: dict[str, Any],
 ) -> Version:
     root_digest = manifest.root_digest(
         manifest.SignedFile(path=path, size=len(content), sha256=hashlib.sha256(content).hexdigest())
@@ -225,6 +234,7 @@ def _start_upload(
             base_digest=base_revision.digest,
             root_digest=root_digest,
         ),
+        lineage=lineage,
         state=VersionState.UPLOADING.value,
         state_changed_at=timezone.now(),
     )

@@ -4,7 +4,7 @@ from celery import shared_task
 
 from registry.services.validation import purge_version
 from registry.stores.errors import StoreUnavailable
-from workers.jobs.validation import validate_version
+from workers.jobs.validation import revalidate_version, validate_version
 
 
 @shared_task(
@@ -18,6 +18,19 @@ from workers.jobs.validation import validate_version
 )
 def validate(version_id: str) -> None:
     validate_version(version_id=UUID(version_id))
+
+
+@shared_task(
+    name="workers.tasks.revalidate_version",
+    acks_late=True,
+    time_limit=1800,
+    autoretry_for=(StoreUnavailable,),
+    retry_backoff=True,
+    retry_backoff_max=60,
+    max_retries=8,
+)
+def revalidate(revalidation_id: int) -> None:
+    revalidate_version(revalidation_id=revalidation_id)
 
 
 @shared_task(

@@ -1,8 +1,8 @@
-"""`versions`, `show` and `report`."""
+"""`versions`, `search`, `show` and `report`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -14,22 +14,68 @@ from client.errors import Conflict, NotFound
 from client.i18n import _
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from client.models import ValidationReport, Version
     from client.refs import PairRef, VersionRef
 
+F = TypeVar("F", bound="Callable[..., object]")
 _SHORT_DIGEST = 12
+
+
+def _filters(command: F) -> F:
+    """Add the options that narrow a list of versions; they come as `filters`, by the API's names."""
+    options = (
+        click.option("--state", help=_("Only versions in this state.")),
+        click.option("--uploader", metavar="EMAIL", help=_("Only what this person pushed.")),
+        click.option("--data", "training_data_digest", metavar="SHA256", help=_("Trained on this data.")),
+        click.option("--run", "run_url", metavar="URL", help=_("Made by this run.")),
+        click.option("--commit", "git_commit", metavar="HASH", help=_("Made by this commit.")),
+        click.option("--parent", "parent_version", metavar="ADAPTER@VERSION", help=_("Trained further from this.")),
+        click.option("--metric", metavar="BOUNDS", help=_("Such as eval_loss<2,accuracy>=0.9.")),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _given(filters: Mapping[str, str | None]) -> dict[str, str | int]:
+    return {name: value for name, value in filters.items() if value is not None}
 
 
 @click.command(cls=JsonCommand, help=_("List the versions of an adapter."))
 @adapter_argument
+@_filters
 @pass_session
-def versions(session: Session, adapter: PairRef) -> None:
+def versions(session: Session, /, adapter: PairRef, **filters: str | None) -> None:
     """Print one row per version."""
-    found = session.client.versions.all(adapter)
+    _print_versions(session, session.client.versions.all(adapter, filters=_given(filters)))
+
+
+@click.command(cls=JsonCommand, help=_("Find versions of all adapters of a tenant by where they come from."))
+@click.argument("tenant")
+@_filters
+@pass_session
+def search(session: Session, /, tenant: str, **filters: str | None) -> None:
+    """Print one row per version."""
+    _print_versions(session, session.client.versions.search(tenant, filters=_given(filters)))
+
+
+def _print_versions(session: Session, found: Sequence[Version]) -> None:
     session.out.document({"results": found})
-    columns = (_("version"), _("state"), _("rank"), _("base revision"), _("digest"), _("uploader"), _("created"))
+    columns = (
+        _("adapter"),
+        _("version"),
+        _("state"),
+        _("rank"),
+        _("base revision"),
+        _("digest"),
+        _("uploader"),
+        _("created"),
+    )
     rows = (
         (
+            v.adapter,
             v.name,
             v.state,
             v.rank,
@@ -89,6 +135,8 @@ def print_version(session: Session, version: Version) -> None:
             (_("uploader"), who(version.uploader)),
             (_("created"), version.created_at),
             (_("approvals"), [_approval(approval) for approval in version.approvals] or "-"),
+            (_("lineage"), [f"{key}: {value}" for key, value in version.lineage.items() if key != "extra"] or "-"),
+            *([(_("files removed"), version.purged_at)] if version.purged_at else []),
         ]
     )
 
@@ -103,7 +151,8 @@ def print_report(session: Session, found: ValidationReport, *, only_reasons: boo
 
 
 def _approval(approval: dict[str, object]) -> str:
-    return f"{approval.get('reviewer')} ({approval.get('decision')})"
+    void = "" if approval.get("current", True) else _(", void")
+    return f"{approval.get('reviewer')} ({approval.get('decision')}{void})"
 
 
 def _report_if_any(session: Session, ref: VersionRef) -> ValidationReport | None:

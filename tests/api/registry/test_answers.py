@@ -12,7 +12,6 @@ from rest_framework.test import APIClient
 from registry import selectors
 from registry.actors import system_actor
 from registry.models import Adapter, Tenant, Version
-from registry.services import keys
 from registry.services.tenants import remove_member
 from registry.states import Role, VersionState
 from registry.stores.errors import StoreUnavailable
@@ -65,15 +64,6 @@ def test_listing_versions_costs_the_same_number_of_queries_however_many_there_ar
     assert queries() == few
 
 
-def test_a_list_of_versions_ends_with_the_newest_thousand(
-    as_role: Caller, adapter: Adapter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(selectors, "MAX_LISTED", 2)
-    made = [make_version(adapter=adapter) for _number in range(3)]
-    names = [version["name"] for version in as_role(Role.VIEWER).get(VERSIONS).json()["results"]]
-    assert names == [made[2].name, made[1].name]
-
-
 def test_who_is_no_member_of_anything_any_more_sees_nothing_of_the_platform(as_role: Caller, tenant: Tenant) -> None:
     client = as_role(Role.VIEWER)
     assert client.get("/api/v1/nodes").status_code == 200
@@ -104,8 +94,7 @@ def test_a_signing_key_that_can_not_be_read_is_the_servers_trouble_and_its_place
     as_role: Caller, push: Callable[..., Version], settings: Any, tmp_path: Path
 ) -> None:
     version = push()
-    settings.SIGNING_KEY_FILE = str(tmp_path / "gone.pem")
-    keys.signer.cache_clear()
+    settings.SIGNING_KEYS = [str(tmp_path / "gone.pem")]
     body = {"digest": version.root_digest}
     answer = as_role(Role.REVIEWER).post(f"{VERSIONS}/{version.name}/approve", body, format="json")
     assert (answer.status_code, answer.json()["code"]) == (503, "signer_unavailable")

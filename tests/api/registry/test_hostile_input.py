@@ -129,7 +129,7 @@ def test_a_json_body_is_not_read_beyond_the_limit(everybody: APIClient, settings
 
 
 def test_a_push_is_not_read_beyond_the_limit(everybody: APIClient, settings: Any) -> None:
-    settings.SMALL_PUSH_LIMIT = 1000
+    settings.MAX_VERSION_BYTES = 1000
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
     answer = everybody.post(PUSH, {"manifest": "{}", "a.json": _part("a.json", b"x" * 4000)}, format="multipart")
     assert answer.status_code == 413

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, unquote
 import uvicorn
 
 from registry.signing.bundle import ReleaseClaims, sign_files, sign_release
+from registry.signing.checkpoints import AuditCheckpoint, sign_checkpoint
 from registry.signing.local_key import LocalKeySigner, generate_key_file
 from registry.signing.manifest import SignedFile, root_digest
 
@@ -74,6 +75,7 @@ class FakeRegistry:
         self.objects: dict[str, bytes] = {}
         self.aliases: dict[str, list[Json]] = {}
         self.audit: list[Json] = []
+        self.checkpoints: list[tuple[Json, str]] = []
         self.reject: list[Json] = []
         self.put_statuses: list[int] = []
         self.put_delay_s = 0.0
@@ -116,12 +118,25 @@ class FakeRegistry:
                 return self._versions(request, tenant, adapter, rest)
             case ["tenants", tenant, "aliases", alias, *rest]:
                 return self._aliases(request, tenant, alias, rest)
-            case ["tenants", _, "audit", "export"]:
-                return Reply(200, "".join(json.dumps(row) + "\n" for row in self.audit).encode())
+            case ["tenants", _, "audit", *rest]:
+                return self._audit_log(rest)
+            case ["keys"]:
+                key = {"key_id": self.signer.key_id, "public_key": self.signer.public_pem(), "valid_from": None}
+                return as_json({"keys": [key]})
             case ["base-models"]:
                 body = request.json()
                 return as_json({"name": body["name"], "revision": body["revision"], "digest": "d" * 64}, 201)
         raise Refused(404, "not_found", f"Nothing lies at {request.path}.")
+
+    def _audit_log(self, rest: list[str]) -> Reply:
+        match rest:
+            case ["export"]:
+                return Reply(200, "".join(json.dumps(row) + "\n" for row in self.audit).encode())
+            case ["checkpoints"]:
+                return as_json({"results": [facts for facts, _text in self.checkpoints], "next": None})
+            case ["checkpoints", seq]:
+                return Reply(200, next(text for facts, text in self.checkpoints if facts["seq"] == int(seq)).encode())
+        raise Refused(404, "not_found", "There is nothing like that in the log.")
 
     def _versions(self, request: Request, tenant: str, adapter: str, rest: list[str]) -> Reply:
         if not rest:
@@ -289,11 +304,22 @@ class FakeRegistry:
             "after": {"state": "approved"},
             "reason": "",
             "request_id": "",
+            "chain": "acme",
+            "source": "10.0.0.1",
+            "how": "api",
         }
-        payload = json.dumps({**shown, "v": 1, "chain": "acme", "source": ""}, sort_keys=True, separators=(",", ":"))
+        payload = json.dumps({**shown, "v": 2}, sort_keys=True, separators=(",", ":"))
         prev = self.audit[-1]["hash"] if self.audit else GENESIS
         digest = hashlib.sha256(f"{prev}\n{payload}".encode()).hexdigest()
         self.audit.append({**shown, "prev_hash": prev, "hash": digest, "payload": payload})
+
+    def sign_audit(self) -> None:
+        """Make a signed checkpoint of where the chain stands."""
+        head = self.audit[-1]
+        said = AuditCheckpoint(chain="acme", seq=head["seq"], head=head["hash"], first=self.audit[0]["hash"])
+        text = sign_checkpoint(self.signer, said)
+        facts = {"object_key": "audit/acme/x.json", "sha256": "0" * 64, "key_id": self.signer.key_id}
+        self.checkpoints.append(({"chain": "acme", "seq": said.seq, "head": said.head, **facts}, text))
 
 
 def generate_key(folder: Path) -> Path:

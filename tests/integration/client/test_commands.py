@@ -1,15 +1,21 @@
 import json
 import stat
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import Result
+from cryptography.hazmat.primitives.asymmetric import ec
 from safetensors.numpy import save_file
 
 from client import LorekeeperClient, PairRef, VersionRef
+from registry.signing.checkpoints import AuditCheckpoint, sign_checkpoint
+from registry.signing.keys import render_trusted_key
+from registry.signing.local_key import LocalKeySigner, generate_key_file
 from tests.integration.client.fake_registry import TOKEN, FakeRegistry
 
 Run = Callable[..., Result]
@@ -128,7 +134,7 @@ def test_a_changed_audit_record_is_named(registry: FakeRegistry, run: Run, run_j
     registry.audit[1]["action"] = "nothing"
     result = run("audit", "verify", "acme")
     assert result.exit_code == 1
-    assert "Line 2, record 2: action as shown" in result.stderr
+    assert "Line 2, record 2: EDITED: action as shown" in result.stderr
     assert run_json("audit", "verify", "acme", exit_code=1)["first_bad"]["seq"] == 2
 
 
@@ -139,6 +145,66 @@ def test_a_cut_off_audit_log_is_found_by_its_noted_head(registry: FakeRegistry, 
     registry.audit.pop()
     done = run_json("audit", "verify", "acme", "--expect-head", noted, exit_code=1)
     assert (done["intact"], done["error"]["code"]) == (False, "audit_cut_off")
+
+
+def exported(registry: FakeRegistry, run: Run, tmp_path: Path) -> tuple[Path, Path]:
+    """An export of three records, its signed checkpoints, and the key, as an auditor keeps them."""
+    for action in ("one", "two", "three"):
+        registry.record(action)
+    registry.sign_audit()
+    assert "1 checkpoints of acme" in run("audit", "checkpoints", "acme", tmp_path / "signed").stdout
+    assert run("audit", "export", "acme", "-o", tmp_path / "acme.jsonl").exit_code == 0
+    (tmp_path / "public.pem").write_text(registry.signer.public_pem())
+    return tmp_path / "acme.jsonl", tmp_path / "public.pem"
+
+
+def test_an_export_is_checked_against_signed_checkpoints_without_a_server(
+    registry: FakeRegistry, environ: dict[str, str], run: Run, run_json: RunJson, tmp_path: Path
+) -> None:
+    log, key = exported(registry, run, tmp_path)
+    del environ["LOREKEEPER_URL"]
+    result = run("audit", "verify", log, "--checkpoint", tmp_path / "signed", "--key", key)
+    assert "is intact: 3 records" in result.stdout
+    assert "1 signed checkpoints agree, the last of them at record 3" in result.stdout
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:2]))
+    assert "an end that was cut off can't be seen" in run("audit", "verify", log).stderr
+    result = run("audit", "verify", log, "--checkpoint", tmp_path / "signed", "--key", key)
+    assert result.exit_code == 1
+    assert "Line 3, record 3: CUT OFF" in result.stderr
+    log.write_text("")
+    bad = run_json("audit", "verify", log, "--checkpoint", tmp_path / "signed", "--key", key, exit_code=1)["first_bad"]
+    assert (bad["happened"], bad["seq"]) == ("truncated", 1)
+
+
+def test_checkpoints_count_only_with_a_key_that_is_trusted(registry: FakeRegistry, run: Run, tmp_path: Path) -> None:
+    log, _key = exported(registry, run, tmp_path)
+    assert run("audit", "verify", log, "--checkpoint", tmp_path / "signed").exit_code == 2
+    (tmp_path / "other").mkdir()
+    other = generate_key_file(tmp_path / "other" / "signing.pem")
+    (tmp_path / "other.pem").write_text(other.public_pem())
+    result = run("audit", "verify", log, "--checkpoint", tmp_path / "signed", "--key", tmp_path / "other.pem")
+    assert result.exit_code == 1
+    assert "isn't a checkpoint to be trusted" in result.stderr
+    result = run("audit", "verify", log, "--checkpoint", tmp_path / "signed", "--key", log)
+    assert "holds no keys" in result.stderr
+
+
+def test_a_checkpoint_of_another_log_or_one_that_contradicts_is_refused(
+    registry: FakeRegistry, run: Run, tmp_path: Path
+) -> None:
+    log, key = exported(registry, run, tmp_path)
+    verify = ("audit", "verify", log, "--key", key, "--checkpoint", tmp_path / "signed")
+    other = AuditCheckpoint(chain="acme", seq=3, head="e" * 64, first=registry.audit[0]["hash"])
+    (tmp_path / "signed" / "other.json").write_text(sign_checkpoint(registry.signer, other))
+    assert "contradicts another signed checkpoint" in run(*verify).stderr
+    (tmp_path / "signed" / "other.json").write_text(sign_checkpoint(registry.signer, replace(other, chain="globex")))
+    assert "not of acme" in run(*verify).stderr
+
+
+def test_a_log_to_verify_is_a_file_that_is_there_or_a_tenant(run: Run, tmp_path: Path) -> None:
+    result = run("audit", "verify", tmp_path / "no-such.jsonl")
+    assert result.exit_code == 2
+    assert "is not a file" in result.stderr
 
 
 def test_an_audit_export_is_lines_for_pipes_and_a_document_for_json(
@@ -175,3 +241,39 @@ def _write_tiny_model(folder: Path) -> None:
     config = {"architectures": ["LlamaForCausalLM"], "vocab_size": 4, "tie_word_embeddings": True}
     (folder / "config.json").write_text(json.dumps(config))
     save_file({"model.embed_tokens.weight": np.zeros((4, 2), dtype=np.float32)}, folder / "model.safetensors")
+
+
+def test_checkpoints_by_a_key_that_was_revoked_count_for_nothing_and_stop_nothing(
+    registry: FakeRegistry, run: Run, tmp_path: Path
+) -> None:
+    log, key = exported(registry, run, tmp_path)
+    new = LocalKeySigner(ec.generate_private_key(ec.SECP256R1()))
+    now = AuditCheckpoint(
+        chain="acme", seq=2, head=registry.audit[1]["hash"], first=registry.audit[0]["hash"], previous=""
+    )
+    (tmp_path / "signed" / "new.json").write_text(sign_checkpoint(new, now))
+    revoked = datetime.now(UTC)
+    key.write_text(render_trusted_key(registry.signer.public_pem(), revoked=revoked) + new.public_pem())
+    result = run("audit", "verify", log, "--checkpoint", tmp_path / "signed", "--key", key)
+    assert "1 signed checkpoints agree, the last of them at record 2" in result.stdout
+
+
+def test_of_a_record_that_was_signed_again_the_newest_checkpoint_is_kept_under_its_own_name(
+    registry: FakeRegistry, run: Run, tmp_path: Path
+) -> None:
+    registry.record("one")
+    registry.sign_audit()
+    registry.checkpoints.insert(0, ({**registry.checkpoints[0][0], "key_id": "0" * 64}, "{}"))
+    run("audit", "checkpoints", "acme", tmp_path / "signed")
+    (kept,) = (tmp_path / "signed").iterdir()
+    assert kept.name.endswith(f"-{registry.signer.key_id[:16]}.json")
+
+
+def test_a_hash_noted_earlier_has_to_be_a_records_own_and_not_only_stand_in_one(
+    registry: FakeRegistry, run_json: RunJson
+) -> None:
+    registry.record("one")
+    noted = registry.audit.pop()["hash"]
+    registry.record(noted)
+    done = run_json("audit", "verify", "acme", "--expect-head", noted, exit_code=1)
+    assert (done["intact"], done["error"]["code"]) == (False, "audit_cut_off")

@@ -2,10 +2,11 @@
 
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
 
-from registry.models import Approval, Version
+from registry.models import Approval, Artifact, SigningKey, Version, VersionComment
 from registry.states import VERSION_MOVES, VersionState
-from tests.factories.registry import digest_for, make_person, make_version
+from tests.factories.registry import digest_for, make_approval, make_person, make_signature, make_version
 
 pytestmark = pytest.mark.django_db
 
@@ -69,6 +70,7 @@ def test_the_uploader_never_approves_even_by_sql() -> None:
             decision="approved",
             root_digest=version.root_digest,
             validation_digest=version.validation_digest,
+            base_digest=version.base_revision.digest,
         )
 
 
@@ -81,6 +83,7 @@ def test_an_approval_of_another_digest_is_refused() -> None:
             decision="approved",
             root_digest=digest_for("other"),
             validation_digest=version.validation_digest,
+            base_digest=version.base_revision.digest,
         )
 
 
@@ -110,3 +113,105 @@ def test_signatures_and_approvals_never_change(table: str) -> None:
     version = make_version(state=VersionState.APPROVED)
     assert "never changes" in refused(f"UPDATE {table} SET root_digest = '' WHERE version_id = %s", str(version.pk))
     assert "never changes" in refused(f"DELETE FROM {table} WHERE version_id = %s", str(version.pk))
+
+
+@pytest.mark.parametrize("change", ["sha256 = repeat('0', 64)", "size = 1", "created_at = now()"])
+def test_what_is_stored_is_never_taken_for_other_bytes(change: str) -> None:
+    artifact = make_version().files.first()
+    assert artifact is not None
+    message = refused(f"UPDATE registry_artifact SET {change} WHERE id = %s", artifact.artifact_id)
+    assert "immutable" in message or "never changes" in message
+    assert "never deleted" in refused("DELETE FROM registry_artifact WHERE id = %s", artifact.artifact_id)
+
+
+def test_a_version_goes_to_validation_only_with_all_of_its_files() -> None:
+    version = make_version(state=VersionState.UPLOADING)
+    Artifact.objects.filter(files__version=version).update(stored_at=None)
+    sql = "UPDATE registry_version SET state = 'validating' WHERE id = %s"
+    assert "all of its files" in refused(sql, str(version.pk))
+
+
+def test_approved_takes_an_approval_of_what_the_version_is_now() -> None:
+    version = make_version(state=VersionState.CANDIDATE)
+    make_signature(version)
+    sql = "UPDATE registry_version SET state = 'approved' WHERE id = %s"
+    assert "somebody who approved" in refused(sql, str(version.pk))
+    make_approval(version)
+    Version.objects.filter(pk=version.pk).update(validation_digest=digest_for("a new report"))
+    assert "somebody who approved" in refused(sql, str(version.pk))
+
+
+def test_an_approval_is_of_a_candidate_with_its_base() -> None:
+    for state in (VersionState.REJECTED, VersionState.APPROVED):
+        with pytest.raises(DatabaseError, match="only a candidate"), transaction.atomic():
+            make_approval(make_version(state=state))
+    version = make_version(state=VersionState.CANDIDATE)
+    with pytest.raises(DatabaseError, match="names the digests"), transaction.atomic():
+        Approval.objects.create(
+            version=version,
+            reviewer=make_person(),
+            decision="approved",
+            root_digest=version.root_digest,
+            validation_digest=version.validation_digest,
+            base_digest=digest_for("another base"),
+        )
+
+
+def test_approved_takes_a_signature_by_a_key_that_is_trusted() -> None:
+    version = make_version(state=VersionState.CANDIDATE)
+    signature = make_signature(version)
+    make_approval(version)
+    SigningKey.objects.filter(pk=signature.key_id).update(revoked_at=timezone.now())
+    sql = "UPDATE registry_version SET state = 'approved' WHERE id = %s"
+    assert "only with its signature" in refused(sql, str(version.pk))
+
+
+@pytest.mark.parametrize("state", [VersionState.APPROVED, VersionState.REJECTED, VersionState.REVOKED])
+def test_the_report_that_was_decided_on_never_changes(state: VersionState) -> None:
+    version = make_version(state=state)
+    sql = "UPDATE registry_version SET validation_digest = repeat('0', 64) WHERE id = %s"
+    assert "decided on" in refused(sql, str(version.pk))
+
+
+def test_a_purged_version_stays_purged_and_is_not_approved() -> None:
+    version = make_version(state=VersionState.CANDIDATE)
+    make_signature(version)
+    make_approval(version)
+    Version.objects.filter(pk=version.pk).update(purged_at=timezone.now())
+    assert "stays purged" in refused("UPDATE registry_version SET purged_at = NULL WHERE id = %s", str(version.pk))
+    sql = "UPDATE registry_version SET state = 'approved' WHERE id = %s"
+    assert "purged version is not approved" in refused(sql, str(version.pk))
+
+
+def test_an_alias_does_not_point_to_a_purged_version() -> None:
+    version = make_version()
+    Version.objects.filter(pk=version.pk).update(purged_at=timezone.now())
+    message = refused(
+        "INSERT INTO releases_alias (tenant_id, name, adapter_id, version_id, revision, moved_by, updated_at)"
+        " VALUES (%s, 'a', %s, %s, 1, 'set', now())",
+        version.adapter.tenant_id,
+        version.adapter_id,
+        str(version.pk),
+    )
+    assert "files were removed" in message
+
+
+def test_comments_never_change() -> None:
+    version = make_version()
+    comment = VersionComment.objects.create(version=version, author=make_person(), text="so loud")
+    assert "never changes" in refused("UPDATE registry_versioncomment SET text = '' WHERE id = %s", comment.pk)
+    assert "never changes" in refused("DELETE FROM registry_versioncomment WHERE id = %s", comment.pk)
+
+
+def test_breaking_the_glass_takes_a_reason_even_by_sql() -> None:
+    version = make_version(state=VersionState.CANDIDATE)
+    with pytest.raises(DatabaseError, match="break_glass_has_a_reason"), transaction.atomic():
+        Approval.objects.create(
+            version=version,
+            reviewer=make_person(),
+            decision="approved",
+            break_glass=True,
+            root_digest=version.root_digest,
+            validation_digest=version.validation_digest,
+            base_digest=version.base_revision.digest,
+        )

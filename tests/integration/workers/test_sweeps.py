@@ -13,7 +13,8 @@ from django.utils import timezone
 from cachecontrol.services import reconcile
 from cachecontrol.services.residencies import warm_version
 from registry import dispatch
-from registry.models import Version
+from registry.models import IdempotentAnswer, RetentionPolicy, Version
+from registry.services.idempotency import KEPT_FOR
 from registry.services.validation import expire_upload
 from registry.states import VersionState
 from registry.stores.errors import StoreUnavailable
@@ -46,6 +47,28 @@ def test_a_stalled_validation_is_sent_again_once_per_deadline(sent: Messages, se
     Version.objects.filter(pk=version.pk).update(validation_sent_at=long_ago)
     sweeps.sweep_all()
     assert resent(sent) == [str(version.pk)] * 2
+
+
+def test_answers_to_requests_that_may_come_again_are_forgotten_after_a_day(sent: Messages) -> None:
+    for key, age in (("old", KEPT_FOR + timedelta(seconds=1)), ("new", timedelta())):
+        facts = {"owner": "o", "key": key, "fingerprint": "f", "sealed": b""}
+        IdempotentAnswer.objects.create(**facts, created_at=timezone.now() - age)
+    sweeps.sweep_all()
+    assert list(IdempotentAnswer.objects.values_list("key", flat=True)) == ["new"]
+
+
+def test_retention_that_runs_by_itself_removes_what_is_old_once_a_day(sent: Messages) -> None:
+    old = stalled(VersionState.APPROVED, seconds=9 * 86_400)
+    policy = RetentionPolicy.objects.create(adapter=old.adapter, keep_days=7, automatic=True, applied_at=timezone.now())
+    sweeps.sweep_all()
+    old.refresh_from_db()
+    assert old.purged_at is not None
+    policy.refresh_from_db()
+    first = policy.swept_at
+    assert first is not None
+    sweeps.sweep_all()
+    policy.refresh_from_db()
+    assert policy.swept_at == first
 
 
 def test_validations_that_never_come_back_do_not_keep_others_from_being_sent_again(
@@ -128,6 +151,6 @@ def test_folders_of_validations_that_were_killed_are_removed_by_a_later_one(
     os.utime(foreign, (long_ago, long_ago))
     version = make_version(state=VersionState.VALIDATING)
     monkeypatch.setattr(validation, "_check", lambda _version, _folder: Report(checks=(), facts=Facts(rank=4)))
-    monkeypatch.setattr(validation, "_fetch", lambda _version, _folder: None)
+    monkeypatch.setattr(validation, "fetch_version", lambda _version, _folder: None)
     validation.validate_version(version_id=version.pk)
     assert sorted(path.name for path in scratch.iterdir()) == [running.name, foreign.name]

@@ -58,8 +58,8 @@ def test_a_name_cannot_climb_out_of_its_place_in_the_path() -> None:
     assert path_of("tenants", "../nodes", "a?b#c") == "/api/v1/tenants/..%2Fnodes/a%3Fb%23c"
 
 
-@pytest.mark.parametrize("status", [502, 503, 504])
-def test_an_idempotent_call_is_tried_again_when_a_proxy_answers(status: int) -> None:
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_an_idempotent_call_is_tried_again_when_the_server_is_busy_or_away(status: int) -> None:
     server = Server(httpx.Response(status), httpx.Response(status), httpx.Response(200, json=1))
     assert server.transport().call("GET", "/x") == 1
     assert len(server.requests) == 3
@@ -75,14 +75,29 @@ def test_an_idempotent_call_is_tried_again_when_the_connection_breaks() -> None:
 def test_a_call_that_is_not_idempotent_is_never_tried_again() -> None:
     server = Server(httpx.Response(503, json={"detail": "Busy.", "code": "busy"}))
     with pytest.raises(ServerFailed, match="Busy"):
-        server.transport().call("POST", "/x", body={})
+        server.transport().call("PUT", "/x", body={}, idempotent=False)
     broken = Server(httpx.ReadError("reset"))
     with pytest.raises(ServerUnreachable):
-        broken.transport().call("POST", "/x", body={})
+        broken.transport().call("PUT", "/x", body={}, idempotent=False)
     assert (len(server.requests), len(broken.requests)) == (1, 1)
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 409, 429, 500])
+def test_a_post_is_tried_again_under_the_same_key_and_the_next_post_has_another() -> None:
+    server = Server(httpx.ReadError("reset"), httpx.Response(200, json=1), httpx.Response(200, json=1))
+    transport = server.transport()
+    transport.call("POST", "/x", body={})
+    transport.call("POST", "/x", body={})
+    first, again, second = (request.headers["Idempotency-Key"] for request in server.requests)
+    assert first == again != second
+
+
+def test_a_post_whose_first_try_is_still_running_is_tried_again_when_the_server_says() -> None:
+    server = Server(httpx.Response(409, headers={"retry-after": "1"}), httpx.Response(200, json=1))
+    assert server.transport().call("POST", "/x", body={}) == 1
+    assert server.pauses == [1.0]
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 409, 500])
 def test_other_refusals_are_never_tried_again(status: int) -> None:
     server = Server(refusal(status, detail="No.", code="no"))
     with pytest.raises(ApiError):

@@ -32,6 +32,35 @@ def test_the_platform_is_no_tenant() -> None:
         naming.check_tenant_name("platform")
 
 
+@pytest.mark.parametrize("name", ["api", "store", "datasets", "spaces", "models"])
+def test_what_addresses_begin_with_is_no_tenant(name: str) -> None:
+    with pytest.raises(naming.BadName, match="reserved"):
+        naming.check_tenant_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("", "empty"),
+        ("../../etc", "path"),
+        ("a/b", "slash"),
+        (" lead", "space"),
+        ("a\nb", "control"),
+        ("\u202eabc", "control or invisible"),
+        ("x" * 64, "length"),
+        ("na\u00efve", "letters"),
+        ("A-b", "upper case"),
+        (".hidden", "start"),
+        ("trailing-", "end"),
+        ("v1@2", "at sign"),
+        ("a.b", "signs"),
+    ],
+)
+def test_a_refused_name_is_told_what_is_wrong_with_it(name: str, cause: str) -> None:
+    with pytest.raises(naming.BadName, match=cause):
+        naming.check_name(name)
+
+
 @pytest.mark.parametrize("name", ["2026-07-04.3", "v1", "V1_rc-2", "1", "a" * 64])
 def test_a_plain_version_name_is_accepted(name: str) -> None:
     assert naming.check_version_name(name) == name

@@ -19,6 +19,7 @@ def test_dataclasses_become_json_values() -> None:
         "method": "PUT",
         "headers": {"h": "v"},
         "stored": False,
+        "part_bytes": None,
     }
 
 

@@ -65,11 +65,19 @@ def test_a_move_with_expected_revision_is_not_tried_again() -> None:
     assert len(server.asked) == 1
 
 
-def test_a_version_without_a_name_is_not_created_twice() -> None:
-    server = Recorder(503, VERSION)
-    with pytest.raises(ServerFailed):
-        server.client().versions.create(PairRef("acme", "tone"), base_revision="r1", files=())
-    assert len(server.asked) == 1
+def test_a_list_is_read_page_by_page() -> None:
+    server = Recorder({"results": [ALIAS_JSON], "next": "more"}, {"results": [ALIAS_JSON], "next": None})
+    assert len(server.client().aliases.all("acme")) == 2
+    assert [path for _method, path, _body in server.asked] == [
+        "tenants/acme/aliases",
+        "tenants/acme/aliases?cursor=more",
+    ]
+
+
+def test_a_list_that_leads_back_to_a_page_is_refused() -> None:
+    server = Recorder({"results": [ALIAS_JSON], "next": "more"})
+    with pytest.raises(UnexpectedAnswer, match="no end"):
+        server.client().aliases.all("acme")
 
 
 def test_finalize_is_tried_again() -> None:
@@ -109,10 +117,7 @@ def test_warming_again_ignores_the_failure_before() -> None:
     assert (found.message, len(server.asked)) == ("The probe was not finite.", 3)
 
 
-def test_a_rollback_is_tried_again_only_if_it_names_the_revision_to_leave() -> None:
-    server = Recorder(503, ALIAS_JSON)
-    with pytest.raises(ServerFailed):
-        server.client().aliases.rollback(ALIAS)
+def test_a_rollback_names_the_revision_to_leave() -> None:
     safe = Recorder(503, ALIAS_JSON)
     assert safe.client().aliases.rollback(ALIAS, from_revision=1, reason="slow").revision == 2
     assert safe.asked == [("POST", "tenants/acme/aliases/support/rollback", {"reason": "slow", "from_revision": 1})] * 2
@@ -142,9 +147,15 @@ def test_audit_pages_are_followed_to_the_end() -> None:
         texts = dict.fromkeys(("at", "action", "prev_hash", "hash", "payload"), "")
         return {"seq": seq, "actor": {}, "object": {}, **texts}
 
-    server = Recorder({"results": [record(1), record(2)]}, {"results": [record(3)]}, {"results": []})
-    assert [found.seq for found in server.client().audit.records("acme")] == [1, 2, 3]
-    assert [asked[1].rpartition("=")[2] for asked in server.asked] == ["0", "2", "3"]
+    server = Recorder({"results": [record(1), record(2)], "next": "c"}, {"results": [record(3)], "next": None})
+    assert [found.seq for found in server.client().audit.records("acme", after_seq=5)] == [1, 2, 3]
+    assert [asked[1].partition("?")[2] for asked in server.asked] == ["after_seq=5", "after_seq=5&cursor=c"]
+
+
+def test_the_platforms_own_log_is_read_by_its_name() -> None:
+    server = Recorder({"results": [], "next": None})
+    assert list(server.client().audit.records("platform", action="platform:node")) == []
+    assert [asked[1] for asked in server.asked] == ["audit?action=platform%3Anode"]
 
 
 def test_a_token_is_asked_for_with_its_scopes() -> None:
@@ -157,7 +168,7 @@ def test_a_token_is_asked_for_with_its_scopes() -> None:
 
 def test_published_keys_are_read() -> None:
     server = Recorder({"keys": [{"key_id": "k", "public_key": "PEM", "valid_from": None}]})
-    assert server.client().audit.keys()[0].key_id == "k"
+    assert server.client().keys.published()[0].key_id == "k"
 
 
 def test_an_alias_of_another_tenant_is_refused_before_it_is_asked_for() -> None:

@@ -72,6 +72,21 @@ def test_what_faces_applications_and_nodes_has_no_secret_of_the_control_plane(fa
     assert not any(secret in value for value in values for secret in ("pw-owner", "pw-app", "s3-secret"))
 
 
+def test_the_validating_worker_alone_finds_the_engines_base_model(facts: StackFacts) -> None:
+    told = {
+        spec.name: spec.environment["LOREKEEPER_BASE_MODEL_FOLDERS"]
+        for spec in build_plan(facts)
+        if "LOREKEEPER_BASE_MODEL_FOLDERS" in spec.environment
+    }
+    assert told == {"validate": str(DATA / "base-models")}
+
+
+@pytest.mark.parametrize("engine", [None, replace(ENGINE, evaluates=False)])
+def test_without_a_model_to_run_the_validating_worker_has_none(facts: StackFacts, engine: EngineOptions | None) -> None:
+    plan = build_plan(replace(facts, engine=engine))
+    assert "LOREKEEPER_BASE_MODEL_FOLDERS" not in named(plan, "validate").environment
+
+
 def test_no_secret_stands_on_a_command_line(facts: StackFacts) -> None:
     words = [word for spec in build_plan(facts) for word in spec.argv]
     assert not [word for word in words for text in TEXTS if text in word]
