@@ -2,8 +2,10 @@
 
 LorekeeperError
 └── CacheControlError
+    ├── NodeNotRestartable
     ├── NodeRefused
     ├── NoCapacity
+    ├── PolicyNotPossible (also a Conflict of the registry)
     └── VersionNotServable (also a Conflict of the registry)
 """
 
@@ -12,6 +14,12 @@ from registry.errors import Conflict, LorekeeperError
 
 class CacheControlError(LorekeeperError):
     pass
+
+
+class NodeNotRestartable(CacheControlError):
+    """Nobody can restart the node's engine from here now."""
+
+    code = "node_not_restartable"
 
 
 class NodeRefused(CacheControlError):
@@ -25,6 +33,12 @@ class NoCapacity(CacheControlError):
 
     code = "no_capacity"
     retryable = True
+
+
+class PolicyNotPossible(CacheControlError, Conflict):
+    """The nodes there are can't give what a cache policy asks for."""
+
+    code = "policy_not_possible"
 
 
 class VersionNotServable(CacheControlError, Conflict):

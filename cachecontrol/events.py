@@ -5,12 +5,23 @@ chain, what concerns a node to the platform's. A transaction writes to one chain
 other in a circle.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, Final
 
-from cachecontrol.models import Node, Residency
+from cachecontrol.models import CachePolicy, Node, Residency
 from cachecontrol.states import Desired, NodeStatus, Observed
 from registry.actors import Actor
 from registry.audit import PLATFORM_CHAIN, append_record
+from registry.models import BaseModel, Tenant, Version
+
+_MARKS: Final[dict[tuple[str, bool], str]] = {
+    ("cordoned", True): "cordon",
+    ("cordoned", False): "uncordon",
+    ("draining", True): "drain",
+    ("draining", False): "resume",
+}
+_WISHES: Final[dict[Desired, str]] = {Desired.GPU: "want", Desired.DISK: "keep", Desired.ABSENT: "release"}
 
 
 def node_registered(*, actor: Actor, node: Node) -> None:
@@ -89,12 +100,86 @@ def node_tainted(*, actor: Actor, node: Node, reason: str) -> None:
     )
 
 
+def node_marked(*, actor: Actor, node: Node, field: str, reason: str) -> None:
+    """An operator cordoned or drained a node, or ended that."""
+    to = bool(getattr(node, field))
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action=f"platform:node:{_MARKS[field, to]}",
+        object_=_node(node),
+        before={field: not to},
+        after={field: to},
+        reason=reason,
+    )
+
+
+def node_recycle_started(*, actor: Actor, node: Node, reason: str) -> None:
+    """The engine is to be restarted, for the ``recycles``-th time in a row."""
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:node:recycle",
+        object_=_node(node),
+        before={"boot_id": node.boot_id, "tainted": node.tainted, "poisoned": node.poisoned},
+        after={"recycles": node.recycles},
+        reason=reason,
+    )
+
+
+def node_recycled(*, actor: Actor, node: Node) -> None:
+    """The engine was restarted as was asked."""
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:node:recycled",
+        object_=_node(node),
+        before={"boot_id": node.recycling_boot_id},
+        after={"boot_id": node.boot_id},
+    )
+
+
+def node_recycle_abandoned(*, actor: Actor, node: Node) -> None:
+    """The engine was not restarted in time."""
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:node:abandon_recycle",
+        object_=_node(node),
+        before={"boot_id": node.recycling_boot_id},
+        after={"boot_id": node.boot_id},
+    )
+
+
+def node_stuck(*, actor: Actor, node: Node) -> None:
+    """The engine needs a restart, and its agent was given no way to do it: an alarm."""
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:node:stick",
+        object_=_node(node),
+        before={"tainted": node.tainted, "poisoned": node.poisoned},
+        after={"stuck": True},
+    )
+
+
+def node_drifted(*, actor: Actor, node: Node, unknown: list[str], mismatched: list[str]) -> None:
+    """The engine has names that nobody asked for, or has them from other files than ours: an alarm, once per name."""
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:node:drift",
+        object_=_node(node),
+        after={"boot_id": node.boot_id, "unknown": unknown, "mismatched": mismatched, "mismatches": node.mismatches},
+    )
+
+
 def residency_desired(*, actor: Actor, residency: Residency, was: Desired | None, reason: str = "") -> None:
-    """A version is wanted on a node, or not any more; or the same wish was renewed."""
+    """A version is wanted on a node, or its files alone, or nothing any more; or the same wish was renewed."""
     append_record(
         actor=actor,
         chain=_chain(residency),
-        action="node:residency:want" if residency.desired == Desired.GPU else "node:residency:release",
+        action=f"node:residency:{_WISHES[Desired(residency.desired)]}",
         object_=_residency(residency),
         before=None if was is None else {"desired": was.value},
         after={"desired": residency.desired, "generation": residency.generation},
@@ -125,6 +210,93 @@ def residency_forgotten(*, actor: Actor, residency: Residency) -> None:
     )
 
 
+def policy_proposed(*, actor: Actor, policy: CachePolicy) -> None:
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:cache_policy:propose",
+        object_=_policy(policy),
+        after={"state": policy.state, "digest": policy.digest},
+        reason=policy.comment,
+    )
+
+
+def policy_approved(*, actor: Actor, policy: CachePolicy, before: int | None) -> None:
+    """A policy is in force, by the word of somebody else than who proposed it; ``before``: what was until then."""
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:cache_policy:approve",
+        object_=_policy(policy),
+        before={"state": "proposed", "in_force": before},
+        after={"state": policy.state, "in_force": policy.number, "digest": policy.digest},
+        reason=policy.reason,
+    )
+
+
+def policy_declined(*, actor: Actor, policy: CachePolicy) -> None:
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:cache_policy:decline",
+        object_=_policy(policy),
+        before={"state": "proposed"},
+        after={"state": policy.state},
+        reason=policy.reason,
+    )
+
+
+def policy_rolled_back(
+    *, actor: Actor, base_model: BaseModel, before: int | None, after: CachePolicy | None, reason: str
+) -> None:
+    """What was approved earlier is in force again; ``after`` None: the built-in defaults."""
+    to = {"in_force": None} if after is None else {"in_force": after.number, "digest": after.digest}
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:cache_policy:roll_back",
+        object_={"kind": "base_model", "id": str(base_model.pk), "name": base_model.name},
+        before={"in_force": before},
+        after=to,
+        reason=reason,
+    )
+
+
+def serving_rules_set(*, actor: Actor, tenant: Tenant, before: dict[str, Any], after: dict[str, Any]) -> None:
+    append_record(
+        actor=actor,
+        chain=tenant.name,
+        action="tenant:serving_rules:set",
+        object_={"kind": "tenant", "id": str(tenant.pk), "name": tenant.name},
+        before=before,
+        after=after,
+    )
+
+
+def quota_refused(*, actor: Actor, version: Version, resource: str, reason: str) -> None:
+    """A load was refused because its tenant has all of ``resource`` that its quota allows."""
+    tenant = version.adapter.tenant
+    append_record(
+        actor=actor,
+        chain=tenant.name,
+        action="tenant:quota:refuse",
+        object_={"kind": "quota", "id": f"{tenant.name}/{resource}", "name": resource},
+        after={"resource": resource, "version": str(version), "base_model": version.adapter.base_model.name},
+        reason=reason,
+    )
+
+
+def request_records_dropped(*, actor: Actor, table: str, days: Sequence[date]) -> None:
+    """The records of these days were kept for as long as they are to be."""
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:request_records:drop",
+        object_={"kind": "request_records", "id": table, "name": table},
+        after={"days": [day.isoformat() for day in days]},
+    )
+
+
 def _chain(residency: Residency) -> str:
     return residency.version.adapter.tenant.name
 
@@ -135,3 +307,7 @@ def _node(node: Node) -> dict[str, str]:
 
 def _residency(residency: Residency) -> dict[str, str]:
     return {"kind": "residency", "id": str(residency.pk), "name": str(residency)}
+
+
+def _policy(policy: CachePolicy) -> dict[str, str]:
+    return {"kind": "cache_policy", "id": str(policy.pk), "name": str(policy)}

@@ -3,17 +3,19 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-from django.db.models import F, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import F, Prefetch, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from cachecontrol.models import GatewayRequest, Node, Residency
+from cachecontrol.models import Node, Residency, TenantRules
 from cachecontrol.states import WORTH_ANOTHER_TRY, Desired, Observed
 from registry.actors import Actor
 from registry.errors import NotFound
+from registry.models import Tenant, Version
 from registry.permissions import Action, require_on_platform
 from registry.ports import Holder
 from registry.states import VersionState
-from releases.models import Alias
+from releases.models import Alias, AliasRevision
+from releases.selectors import split_targets
 
 SERVABLE_STATES = (VersionState.APPROVED.value, VersionState.YANKED.value)
 _GONE = Q(desired=Desired.ABSENT.value, observed=Observed.ABSENT.value, acted_generation=F("generation"))
@@ -38,12 +40,13 @@ def lock_node(node: Node) -> Node:
 
 
 def residencies_with_relations() -> QuerySet[Residency]:
-    """Residencies with everything that naming, showing and deciding needs."""
-    return Residency.objects.select_related(
+    """Residencies with all that naming, showing and deciding needs; what a base is made of is large and not needed."""
+    found = Residency.objects.select_related(
         "node__base_revision__base_model",
         "version__adapter__tenant",
         "version__base_revision__base_model",
     )
+    return found.defer("node__base_revision__description", "version__base_revision__description")
 
 
 def list_nodes(*, actor: Actor) -> QuerySet[Node]:
@@ -82,21 +85,28 @@ def list_unsettled_residencies() -> QuerySet[Residency]:
         version__rank__gt=F("node__max_rank")
     )
     gave_up = Q(observed=Observed.FAILED.value) & ~Q(error_class__in=[error.value for error in WORTH_ANOTHER_TRY])
-    at_rest = Q(acted_generation=F("generation")) & (Q(observed=Observed.LOADED.value) | gave_up)
-    to_gpu = Q(desired=Desired.GPU.value) & (withdrawn | misplaced | ~at_rest)
-    to_absent = Q(desired=Desired.ABSENT.value) & (~_GONE | Q(version__state=VersionState.REVOKED.value))
-    return Residency.objects.filter(to_gpu | to_absent).order_by("pk")
+    there = Q(desired=Desired.GPU.value, observed=Observed.LOADED.value) | Q(
+        desired=Desired.DISK.value, observed=Observed.ON_DISK.value
+    )
+    at_rest = Q(acted_generation=F("generation")) & (there | gave_up)
+    wanted = ~Q(desired=Desired.ABSENT.value) & (withdrawn | misplaced | ~at_rest)
+    unwanted = Q(desired=Desired.ABSENT.value) & (~_GONE | Q(version__state=VersionState.REVOKED.value))
+    return Residency.objects.filter(wanted | unwanted).order_by("pk")
 
 
 def alias_targets(*, versions: Iterable[UUID]) -> frozenset[UUID]:
-    """Which of the versions (by primary key) an alias points to."""
-    return frozenset(Alias.objects.filter(version_id__in=list(versions)).values_list("version_id", flat=True))
+    """Which of the versions (by primary key) an alias points to, or sends some of its requests to."""
+    known = list(versions)
+    pointed = frozenset(Alias.objects.filter(version_id__in=known).values_list("version_id", flat=True))
+    return pointed | split_targets(versions=known)
 
 
-def wanted_residents() -> QuerySet[Residency]:
-    """What is wanted on nodes, each with ``last_request_at``: when a gateway last had an answer from it."""
-    newest = GatewayRequest.objects.filter(version_id=OuterRef("version_id")).order_by("-at").values("at")[:1]
-    return Residency.objects.filter(desired=Desired.GPU.value).annotate(last_request_at=Subquery(newest))
+def retiring_versions(*, versions: Iterable[UUID]) -> frozenset[UUID]:
+    """Those of the versions that aliases have moved away from and none points to, and those that were yanked."""
+    known = list(versions)
+    left = set(AliasRevision.objects.filter(previous_version__in=known).values_list("previous_version", flat=True))
+    yanked = Version.objects.filter(pk__in=known, state=VersionState.YANKED.value).values_list("pk", flat=True)
+    return (frozenset(left) | frozenset(yanked)) - alias_targets(versions=known)
 
 
 def holders_of(*, version_id: UUID) -> tuple[Holder, ...]:
@@ -111,6 +121,11 @@ def placed_versions(*, version_ids: Iterable[UUID]) -> frozenset[UUID]:
     nowhere = Q(desired=Desired.ABSENT.value, observed=Observed.ABSENT.value)
     placed = Residency.objects.filter(version_id__in=list(version_ids)).exclude(nowhere)
     return frozenset(placed.values_list("version_id", flat=True))
+
+
+def serving_rules_of(tenant: Tenant) -> TenantRules:
+    """The tenant's rules, or the default ones, which are in no table."""
+    return TenantRules.objects.filter(tenant=tenant).first() or TenantRules(tenant=tenant)
 
 
 def _only(nodes: QuerySet[Node], *, name: str) -> Node:

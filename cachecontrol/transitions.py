@@ -1,4 +1,4 @@
-"""The one writer of a node's status, and of what is desired and observed of a residency."""
+"""The one writer of a node's status, of what is desired and observed of a residency, and of a policy's state."""
 
 from datetime import datetime
 from typing import Any
@@ -6,8 +6,19 @@ from typing import Any
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from cachecontrol.models import Node, Residency
-from cachecontrol.states import NODE_MOVES, OBSERVED_MOVES, Desired, NodeStatus, Observed
+from cachecontrol.models import CachePolicy, LoadRequest, Node, Residency
+from cachecontrol.states import (
+    LOAD_MOVES,
+    NODE_MOVES,
+    OBSERVED_MOVES,
+    POLICY_MOVES,
+    Desired,
+    LoadState,
+    NodeStatus,
+    Observed,
+    PolicyState,
+    Tier,
+)
 from registry.errors import IllegalTransition, StaleState
 from registry.models import Version
 
@@ -19,6 +30,16 @@ _FRESH: dict[str, Any] = {
     "drain_until": None,
     "message": "",
     "error_class": "",
+    "error_code": "",
+}
+
+# Where a version is once it is observed there. An engine puts what it loads into a slot; for how long is not known.
+_TIERS: dict[Observed, dict[str, Any]] = {
+    Observed.ABSENT: {"tier": "", "tier_is_estimate": False},
+    Observed.FETCHING: {"tier": "", "tier_is_estimate": False},
+    Observed.ON_DISK: {"tier": Tier.DISK.value, "tier_is_estimate": False},
+    Observed.LOADING: {"tier": Tier.DISK.value, "tier_is_estimate": False},
+    Observed.LOADED: {"tier": Tier.GPU.value, "tier_is_estimate": True},
 }
 
 
@@ -31,23 +52,49 @@ def move_node(node: Node, *, was: NodeStatus, to: NodeStatus) -> None:
     node.status = to.value
 
 
-def begin_residency(*, node: Node, version: Version, demanded_at: datetime | None) -> Residency:
+def move_policy(policy: CachePolicy, *, was: PolicyState, to: PolicyState, **facts: Any) -> None:  # noqa: ANN401
+    """Move a cache policy by compare-and-set, and set ``facts`` with it. Raises like ``move_node``."""
+    if (was, to) not in POLICY_MOVES:
+        raise IllegalTransition(_("A cache policy does not move from %(was)s to %(to)s.") % {"was": was, "to": to})
+    if not CachePolicy.objects.filter(pk=policy.pk, state=was.value).update(state=to.value, **facts):
+        raise StaleState(_("%(policy)s was changed by somebody else meanwhile.") % {"policy": policy})
+    for name, value in {"state": to.value, **facts}.items():
+        setattr(policy, name, value)
+
+
+def move_load(request: LoadRequest, *, was: LoadState, to: LoadState, **facts: Any) -> None:  # noqa: ANN401
+    """Move a wish to load by compare-and-set, with ``facts``. Raises ``IllegalTransition`` or ``StaleState``."""
+    if (was, to) not in LOAD_MOVES:
+        raise IllegalTransition(_("A load does not move from %(was)s to %(to)s.") % {"was": was, "to": to})
+    if not LoadRequest.objects.filter(pk=request.pk, state=was.value).update(state=to.value, **facts):
+        raise StaleState(_("%(request)s was changed by somebody else meanwhile.") % {"request": request})
+    for name, value in {"state": to.value, **facts}.items():
+        setattr(request, name, value)
+
+
+def begin_residency(
+    *, node: Node, version: Version, desired: Desired, demanded_at: datetime | None = None
+) -> Residency:
     """Want a version on a node where it has never been."""
     return Residency.objects.create(
         node=node,
         version=version,
-        desired=Desired.GPU.value,
+        desired=desired.value,
         state_changed_at=timezone.now(),
         last_demand_at=demanded_at,
     )
 
 
 def move_desired(residency: Residency, *, was: Desired, to: Desired, **facts: Any) -> None:  # noqa: ANN401
-    """Change what is wanted by compare-and-set; that is a new generation. Raises ``StaleState``."""
+    """Change what is wanted by compare-and-set; that is a new generation. Raises ``StaleState``.
+
+    What isn't wanted in the engine any more is not hot either.
+    """
+    cold = {} if to is Desired.GPU else {"is_hot": False}
     _update(
         residency,
         {"desired": was.value, "generation": residency.generation},
-        {**_FRESH, "desired": to.value, "generation": residency.generation + 1, **facts},
+        {**_FRESH, **cold, "desired": to.value, "generation": residency.generation + 1, **facts},
     )
 
 
@@ -71,7 +118,7 @@ def move_observed(residency: Residency, *, was: Observed, to: Observed, **facts:
     _update(
         residency,
         {"observed": was.value, "generation": residency.generation},
-        {"observed": to.value, "state_changed_at": timezone.now(), **facts},
+        {"observed": to.value, "state_changed_at": timezone.now(), **_TIERS.get(to, {}), **facts},
     )
 
 

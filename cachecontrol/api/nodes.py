@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -6,11 +7,12 @@ from rest_framework.response import Response
 
 from cachecontrol.api.answers import NewNodeAnswer, NodeAnswer, ResidencyAnswer
 from cachecontrol.api.documents import node_document, residency_document
-from cachecontrol.api.inputs import NodeFilters, NodeInput, PlaceInput
+from cachecontrol.api.inputs import EvictInput, NodeFilters, NodeInput, PlaceInput
 from cachecontrol.models import Node
 from cachecontrol.selectors import find_node, get_node, list_nodes
 from cachecontrol.services.nodes import NodeFacts, register_node, rotate_node_token
 from cachecontrol.services.residencies import evict_version, warm_version
+from cachecontrol.states import Desired
 from registry.actors import Actor
 from registry.api.authentication import actor_of
 from registry.api.bodies import read_input
@@ -29,8 +31,9 @@ class NodesView(ApiView):
 
     @extend_schema(operation_id="list_nodes", parameters=[NodeFilters], responses={200: listed(NodeAnswer)})
     def get(self, request: Request) -> Response:
-        nodes = list_nodes(actor=actor_of(request)).filter(**read_filters(request, NodeFilters))
-        return page(request, nodes, ordering=("name",), document=_with_residencies)
+        actor = actor_of(request)
+        nodes = list_nodes(actor=actor).filter(**read_filters(request, NodeFilters))
+        return page(request, nodes, ordering=("name",), document=partial(_with_residencies, actor=actor))
 
     @extend_schema(operation_id="register_node", request=NodeInput, responses={201: NewNodeAnswer})
     def post(self, request: Request) -> Response:
@@ -40,7 +43,7 @@ class NodesView(ApiView):
         name = body.pop("name")
         revision = find_base_revision(base_model=body.pop("base_model"), label=body.pop("base_revision"))
         made = register_node(actor=actor, name=name, facts=NodeFacts(base_revision=revision, **body))
-        return Response(node_document(made.node, token=made.token), status=201)
+        return Response(node_document(made.node, actor=actor, token=made.token), status=201)
 
 
 class NodeView(ApiView):
@@ -48,7 +51,8 @@ class NodeView(ApiView):
 
     @extend_schema(operation_id="get_node", responses={200: NodeAnswer})
     def get(self, request: Request, node: str) -> Response:
-        return answer(_with_residencies(get_node(actor=actor_of(request), name=node)), request)
+        actor = actor_of(request)
+        return answer(_with_residencies(get_node(actor=actor, name=node), actor=actor), request)
 
 
 class RotateTokenView(ApiView):
@@ -59,7 +63,7 @@ class RotateTokenView(ApiView):
         actor = actor_of(request)
         found = get_node(actor=actor, name=node, action=Action.MANAGE_PLATFORM)
         made = rotate_node_token(actor=actor, node=found)
-        return Response(node_document(made.node, token=made.token))
+        return Response(node_document(made.node, actor=actor, token=made.token))
 
 
 class WarmView(ApiView):
@@ -76,16 +80,17 @@ class WarmView(ApiView):
 class EvictView(ApiView):
     actions = {"post": Action.OPERATE_VERSION}
 
-    @extend_schema(operation_id="evict_version", request=PlaceInput, responses={202: ResidencyAnswer})
+    @extend_schema(operation_id="evict_version", request=EvictInput, responses={202: ResidencyAnswer})
     def post(self, request: Request, node: str) -> Response:
         actor = actor_of(request)
-        version = _operated(actor, read_input(request, PlaceInput))
-        residency = evict_version(actor=actor, node=find_node(name=node), version=version)
+        body = read_input(request, EvictInput)
+        version, to = _operated(actor, body), Desired(body["to"])
+        residency = evict_version(actor=actor, node=find_node(name=node), version=version, to=to)
         return Response(residency_document(residency), status=202)
 
 
-def _with_residencies(node: Node) -> dict[str, Any]:
-    return node_document(node, node.residencies.all())
+def _with_residencies(node: Node, *, actor: Actor) -> dict[str, Any]:
+    return node_document(node, node.residencies.all(), actor=actor)
 
 
 def _operated(actor: Actor, body: dict[str, Any]) -> Version:

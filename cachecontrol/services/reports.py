@@ -1,229 +1,264 @@
-"""What node agents report: how they are, and how commands ended."""
+"""What node agents report of themselves: how they are, and what they hold."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Final
+import logging
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cachecontrol import events
+from cachecontrol.drift import (
+    REPORT_LAG,
+    TRUST,
+    NodeReport,
+    Strangers,
+    is_overtaken,
+    may_be_loaded,
+    new_strangers,
+    strangers,
+    to_where,
+)
 from cachecontrol.models import Node, Residency
+from cachecontrol.policies import active_policy
 from cachecontrol.selectors import get_reporting_node, lock_node, residencies_with_relations
 from cachecontrol.services import wishes
-from cachecontrol.services.places import is_broken
-from cachecontrol.states import (
-    ENDS,
-    OBSERVED_AFTER,
-    WORTH_ANOTHER_TRY,
-    Desired,
-    ErrorClass,
-    NodeStatus,
-    Observed,
-    Outcome,
-)
-from cachecontrol.transitions import move_node, move_observed, note, once_more
+from cachecontrol.services.disks import expendable_on, guaranteed_on
+from cachecontrol.services.evictions import REMOTE, record_eviction
+from cachecontrol.services.lifecycle import end_recycle_if_over, restart_wanted
+from cachecontrol.states import Desired, EvictionReason, NodeStatus, Observed, Tier
+from cachecontrol.transitions import move_node, move_observed, once_more
 from registry.actors import Actor
-from registry.errors import NotFound
 
-# A report may be older than an outcome that overtook it: so long it proves nothing about what changed last.
-REPORT_LAG: Final = timedelta(seconds=3)
-MAX_PAUSE_S: Final = 60
-MAX_MESSAGE: Final = 500
-_EXPECTED: Final[dict[Desired, frozenset[Outcome]]] = {
-    Desired.GPU: frozenset(Outcome) - {Outcome.EVICTED},
-    Desired.ABSENT: frozenset({Outcome.EVICTED, Outcome.FAILED}),
-}
+logger = logging.getLogger(__name__)
+
+# The agent's word for files that nothing used for long; its other one is "pressure".
+_IDLE = "ttl"
+_FORGOTTEN_WITH_BOOT = frozenset({"status", "boot_id", "engine_healthy"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeReport:
-    """The state of a node: names the engine lists, and names whose files are complete on its disk."""
+class Answer:
+    """What a node is told.
 
-    boot_id: str
-    engine_healthy: bool
-    loaded: frozenset[str]
-    on_disk: frozenset[str]
+    Attributes:
+        unknown: names to take out of the engine.
+        recycle: the boot id of the engine's life to end by a restart, if any.
+        resend: an "unchanged" that nothing can be made of: the next report has to list everything.
+        limits: what the policy sets for the node's disk and downloads, by name.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandOutcome:
-    """How far a command has come, or how it ended. ``timings_ms`` has milliseconds by step."""
-
-    engine_name: str
-    generation: int
-    outcome: Outcome
-    message: str = ""
-    error_class: ErrorClass | None = None
-    timings_ms: Mapping[str, int] = field(default_factory=dict)
-
-
-def record_report(*, actor: Actor, report: NodeReport) -> list[str]:
-    """Take in a heartbeat and return the names that the engine has loaded and should not.
-
-    What an engine has forgotten, because it was restarted, is asked for again. While it isn't healthy its list proves
-    nothing.
     """
-    node = _record_heartbeat(actor, report)
+
+    unknown: list[str] = field(default_factory=list)
+    recycle: str | None = None
+    resend: bool = False
+    limits: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A residency as far as a report is compared with it."""
+
+    pk: int
+    desired: str
+    observed: str
+    generation: int
+    acted_generation: int
+    error_class: str
+    state_changed_at: datetime
+
+
+def record_report(*, actor: Actor, report: NodeReport) -> Answer:
+    """Take in a heartbeat.
+
+    What an engine has forgotten, because it was restarted, is asked for again, and so is what it has from a wrong path.
+    What the node dropped from its disk by itself is not wanted there any more. A report that a newer one overtook
+    changes nothing: it would turn back the engine's life, and with it what is known to be loaded.
+    """
+    known = get_reporting_node(actor=actor)
+    if is_overtaken(report, known.reported_at):
+        return _overtaken(known)
+    held = {} if report.unchanged else _held(known)
+    # First: once the engine counts as well, gateways send to whatever counts as loaded.
+    _record_absences(actor, report, held)
+    node, news = _record_heartbeat(actor, report, held)
+    if node is None:
+        return _overtaken(known)
+    if report.tiers is not None:
+        _record_tiers(node, report.tiers)
+    return Answer(
+        unknown=_to_unload(report, held),
+        recycle=restart_wanted(node),
+        resend=report.unchanged and _can_not_be_used(known, news),
+        limits=_limits(node, report),
+    )
+
+
+def _limits(node: Node, report: NodeReport) -> dict[str, Any]:
+    """What the policy sets; what files may go and may not changes with what is there, and is told with that alone."""
+    policy = active_policy(node)
+    limits: dict[str, Any] = dict(policy.node_limits(node.disk_bytes))
+    if report.unchanged:
+        return limits
+    guaranteed = sorted(guaranteed_on(node, policy).values())
+    return limits | {"guaranteed": guaranteed, "expendable": expendable_on(node, policy)}
+
+
+def _overtaken(node: Node) -> Answer:
+    """Nothing to do now; the next report lists everything, since its agent takes this one for accepted."""
+    return Answer(resend=True, limits=active_policy(node).node_limits(node.disk_bytes))
+
+
+def _held(node: Node) -> dict[str, _Row]:
+    """What is known of the node, by engine name; only what is looked at of each, since there may be thousands."""
+    names = [column.name for column in fields(_Row)]
+    found = Residency.objects.filter(node=node).values_list("version__engine_name", *names)
+    return {name: _Row(*row) for name, *row in found}
+
+
+def _to_unload(report: NodeReport, held: dict[str, _Row]) -> list[str]:
     if not report.engine_healthy:
         return []
-    residencies = list(residencies_with_relations().filter(node=node))
-    for residency in residencies:
-        if _to_where(residency, report, timezone.now()) is not None:
-            _record_loss(actor, residency, report)
-    known = {residency.version.engine_name for residency in residencies if _may_be_loaded(residency)}
-    return sorted(report.loaded - known)
+    right = {name for name in report.loaded - report.mismatched if name in held and may_be_loaded(held[name])}
+    return sorted(report.loaded - right)
 
 
-def record_outcome(*, actor: Actor, outcome: CommandOutcome) -> Residency:
-    """Take in how a command went. Older generations are ignored, and so is what is known already.
+def _can_not_be_used(node: Node, news: dict[str, Any]) -> bool:
+    """Whether there may be something to find in a full report, so that "unchanged" is not enough.
 
-    A failure worth another try is tried again later and later; any other waits until somebody wants the version again.
-
-    Raises:
-        NotFound: this node was never asked for such a version.
-
+    ``node`` is as it was before the report.
     """
-    node = get_reporting_node(actor=actor)
-    if outcome.error_class is ErrorClass.PERMANENT:
-        _taint_if_loading(actor, node, outcome)
-    return _record_outcome(actor, node, outcome)
+    now = timezone.now()
+    if node.full_report_at is None or node.full_report_at + TRUST < now:
+        return True
+    if node.drift or news.keys() & _FORGOTTEN_WITH_BOOT:
+        return True
+    since = node.full_report_at - REPORT_LAG
+    changed = Residency.objects.filter(node=node, state_changed_at__gt=since, state_changed_at__lte=now - REPORT_LAG)
+    return changed.exists()
 
 
 @transaction.atomic
-def _record_heartbeat(actor: Actor, report: NodeReport) -> Node:
+def _record_heartbeat(actor: Actor, report: NodeReport, held: dict[str, _Row]) -> tuple[Node | None, dict[str, Any]]:
+    """The node and what is news of it; None when another report overtook this one meanwhile."""
     node = lock_node(get_reporting_node(actor=actor))
+    if is_overtaken(report, node.reported_at):
+        return None, {}
     news = _news_of(node, report)
     before = {name: getattr(node, name) for name in news}
     if "status" in news:
         move_node(node, was=NodeStatus(node.status), to=NodeStatus.UP)
-    node.last_seen_at = timezone.now()
-    for name in news:
-        setattr(node, name, news[name])
-    node.save(update_fields=["last_seen_at", *(name for name in news if name != "status")])
+    facts = {name: value for name, value in news.items() if name != "status"} | _facts_of(node, report)
+    alarm = Strangers()
+    if report.engine_healthy and not report.unchanged:
+        alarm = _drift_of(node, report, held, facts)
+    for name, value in facts.items():
+        setattr(node, name, value)
+    node.save(update_fields=list(facts))
     if news:
         events.node_reported(actor=actor, node=node, before=before, after=news)
-    return node
+    _raise_alarm(actor, node, alarm)
+    end_recycle_if_over(actor=actor, node=node)
+    return node, news
 
 
 def _news_of(node: Node, report: NodeReport) -> dict[str, Any]:
     """What differs from what is known of the node. A restarted engine has nothing left in it that could be harmful."""
+    boot_id = report.boot_id or node.boot_id
+    tainted = report.tainted or (node.tainted and boot_id == node.boot_id)
+    is_unsound = tainted or report.poisoned
     now: dict[str, Any] = {
         "status": NodeStatus.UP.value,
-        "boot_id": report.boot_id,
+        "boot_id": boot_id,
         "engine_healthy": report.engine_healthy,
-        "tainted": node.tainted and report.boot_id == node.boot_id,
+        "tainted": tainted,
+        "poisoned": report.poisoned,
+        "restartable": report.restartable,
+        "stuck": node.stuck and is_unsound and not report.restartable,
     }
     return {name: value for name, value in now.items() if getattr(node, name) != value}
 
 
-def _to_where(residency: Residency, report: NodeReport, now: datetime) -> Observed | None:
-    """Where the version really is, if the report says that it isn't where it was last seen; else None."""
-    name = residency.version.engine_name
-    here = {Observed.LOADED: report.loaded, Observed.ON_DISK: report.on_disk}.get(Observed(residency.observed))
-    if here is None or name in here or residency.state_changed_at + REPORT_LAG > now:
-        return None
-    return Observed.ON_DISK if name in report.on_disk else Observed.ABSENT
+def _facts_of(node: Node, report: NodeReport) -> dict[str, Any]:
+    """What is no news, but kept. What a report doesn't say of the disk stays as it was."""
+    now = timezone.now()
+    sick_since = None if report.engine_healthy else node.engine_sick_since or now
+    disk = {"disk_used_bytes": report.disk_used_bytes, "disk_free_bytes": report.disk_free_bytes}
+    return {
+        "last_seen_at": now,
+        "reported_at": report.sent_at,
+        "engine_sick_since": sick_since,
+        **{name: value for name, value in disk.items() if value is not None},
+    }
+
+
+def _drift_of(node: Node, report: NodeReport, held: dict[str, _Row], facts: dict[str, Any]) -> Strangers:
+    """What is newly wrong in the engine, by a report that lists everything; and what to keep of it, into ``facts``."""
+    found = strangers(report, held, timezone.now())
+    is_same_life = facts.get("boot_id", node.boot_id) == node.boot_id
+    before = Strangers(**{kind: tuple(names) for kind, names in node.drift.items()}) if is_same_life else Strangers()
+    alarm = new_strangers(found, before)
+    facts["full_report_at"] = timezone.now()
+    kept = {kind: list(names) for kind, names in asdict(found).items() if names}
+    if kept != node.drift:
+        facts["drift"] = kept
+    if alarm.mismatched:
+        facts["mismatches"] = node.mismatches + len(alarm.mismatched)
+    return alarm
+
+
+def _raise_alarm(actor: Actor, node: Node, alarm: Strangers) -> None:
+    if alarm == Strangers():
+        return
+    logger.error("the engine of node %s has what nobody asked for: %s", node, alarm)
+    events.node_drifted(actor=actor, node=node, unknown=list(alarm.unknown), mismatched=list(alarm.mismatched))
+
+
+def _record_tiers(node: Node, tiers: dict[str, Tier]) -> None:
+    """What the engine itself says of where each name is: no estimate."""
+    for tier in (Tier.GPU, Tier.CPU):
+        names = [name for name, where in tiers.items() if where is tier]
+        loaded = Residency.objects.filter(node=node, version__engine_name__in=names, observed=Observed.LOADED.value)
+        loaded.exclude(tier=tier.value, tier_is_estimate=False).update(tier=tier.value, tier_is_estimate=False)
+
+
+def _record_absences(actor: Actor, report: NodeReport, held: dict[str, _Row]) -> None:
+    now = timezone.now()
+    for name, row in held.items():
+        if to_where(name, row, report, now) is not None:
+            _record_absence(actor, row.pk, report)
 
 
 @transaction.atomic
-def _record_loss(actor: Actor, residency: Residency, report: NodeReport) -> None:
-    locked = residencies_with_relations().select_for_update(of=("self",), no_key=True).filter(pk=residency.pk).first()
-    to = None if locked is None else _to_where(locked, report, timezone.now())
+def _record_absence(actor: Actor, residency_id: int, report: NodeReport) -> None:
+    """The version is not where it was last seen. What is wanted there is asked for again, unless it was dropped."""
+    locked = residencies_with_relations().select_for_update(of=("self",), no_key=True).filter(pk=residency_id).first()
+    name = "" if locked is None else locked.version.engine_name
+    to = None if locked is None else to_where(name, locked, report, timezone.now())
     if locked is None or to is None:
         return
-    was, generation = Observed(locked.observed), locked.generation
-    facts: dict[str, Any] = {"load_ms": None}
-    if locked.desired == Desired.GPU and locked.acted_generation == generation:
-        facts |= {"attempts": 0, "retry_at": None, **once_more(locked)}
-    move_observed(locked, was=was, to=to, **facts)
-    events.residency_observed(
-        actor=actor, residency=locked, was=was, generation=generation, reason="the node does not list it any more"
-    )
+    was, reason = Observed(locked.observed), _why_absent(name, report)
+    if name in report.dropped and locked.desired == Desired.DISK:
+        cause = EvictionReason.TTL if report.dropped[name] == _IDLE else EvictionReason.PRESSURE
+        record_eviction(residency=locked, to=REMOTE, reason=cause)
+        wishes.release(actor=actor, residency=locked, reason=reason)
+    generation = locked.generation
+    move_observed(locked, was=was, to=to, load_ms=None, **_asked_again(locked))
+    events.residency_observed(actor=actor, residency=locked, was=was, generation=generation, reason=reason)
     wishes.nudge(locked)
 
 
-def _may_be_loaded(residency: Residency) -> bool:
-    """What failed for good may not: nothing is on its way, and what the failure left in the engine has to go."""
-    if is_broken(residency):
-        return False
-    return residency.desired == Desired.GPU or residency.observed != Observed.ABSENT
+def _why_absent(name: str, report: NodeReport) -> str:
+    if name in report.mismatched:
+        return _("the engine has it from another path")
+    if name in report.dropped:
+        return _("the node dropped it: %(reason)s") % {"reason": report.dropped[name]}
+    return _("the node does not list it any more")
 
 
-@transaction.atomic
-def _taint_if_loading(actor: Actor, node: Node, outcome: CommandOutcome) -> None:
-    """A load that failed inside the engine may have left something in a slot: a restart is due.
-
-    An engine whose answers can't be trusted at all is not healthy, by its agent's own report.
-    """
-    locked = lock_node(node)
-    was_loading = Residency.objects.filter(
-        node=node,
-        version__engine_name=outcome.engine_name,
-        generation=outcome.generation,
-        observed=Observed.LOADING.value,
-    ).exists()
-    if locked.tainted or not was_loading:
-        return
-    locked.tainted = True
-    locked.save(update_fields=["tainted"])
-    events.node_tainted(actor=actor, node=locked, reason=outcome.message[:MAX_MESSAGE])
-
-
-@transaction.atomic
-def _record_outcome(actor: Actor, node: Node, outcome: CommandOutcome) -> Residency:
-    locked = (
-        residencies_with_relations()
-        .select_for_update(of=("self",), no_key=True)
-        .filter(node=node, version__engine_name=outcome.engine_name)
-        .first()
-    )
-    if locked is None:
-        raise NotFound(_("This node was never asked for this version."), field="engine_name")
-    if not _is_news(locked, outcome):
-        return locked
-    was, to = Observed(locked.observed), OBSERVED_AFTER[outcome.outcome]
-    message = outcome.message[:MAX_MESSAGE]
-    facts = {"message": message, **(_facts_of_end(locked, outcome) if outcome.outcome in ENDS else {})}
-    if was is to:
-        note(locked, **facts)
-        return locked
-    move_observed(locked, was=was, to=to, **facts)
-    events.residency_observed(actor=actor, residency=locked, was=was, generation=outcome.generation, reason=message)
-    return locked
-
-
-def _is_news(residency: Residency, outcome: CommandOutcome) -> bool:
-    if outcome.generation != residency.generation or outcome.outcome not in _EXPECTED[Desired(residency.desired)]:
-        return False
-    if outcome.outcome not in ENDS:
-        # What an engine holds goes on answering while the node checks it once more.
-        return residency.acted_generation < residency.generation and residency.observed != Observed.LOADED
-    return residency.acted_generation < residency.generation or residency.observed != OBSERVED_AFTER[outcome.outcome]
-
-
-def _facts_of_end(residency: Residency, outcome: CommandOutcome) -> dict[str, Any]:
-    """The node brought this generation to an end; a failure worth another try begins the next one."""
-    facts: dict[str, Any] = {
-        "acted_generation": residency.generation,
-        "error_class": "",
-        "load_ms": outcome.timings_ms.get("load") if outcome.outcome is Outcome.LOADED else None,
-        "attempts": 0,
-        "retry_at": None,
-        "drain_until": None,
-    }
-    if outcome.outcome is not Outcome.FAILED:
-        return facts
-    error_class = outcome.error_class or ErrorClass.TRANSIENT
-    attempts = residency.attempts + 1
-    facts |= {"error_class": error_class.value, "attempts": attempts}
-    if error_class in WORTH_ANOTHER_TRY or residency.desired == Desired.ABSENT:
-        facts |= {"retry_at": timezone.now() + pause_after(attempts), **once_more(residency)}
-    return facts
-
-
-def pause_after(attempts: int) -> timedelta:
-    """How long to wait after so many failed attempts: 1 s, 2 s, 4 s … at most a minute."""
-    return timedelta(seconds=min(2 ** min(attempts - 1, 10), MAX_PAUSE_S))
+def _asked_again(residency: Residency) -> dict[str, Any]:
+    if residency.desired == Desired.ABSENT or residency.acted_generation != residency.generation:
+        return {}
+    return {"attempts": 0, "retry_at": None, **once_more(residency)}

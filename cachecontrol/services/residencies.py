@@ -1,15 +1,17 @@
 """Warming a version on a node and evicting it, as an operator asks for it."""
 
 from django.db import transaction
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cachecontrol.errors import NoCapacity, NodeRefused
 from cachecontrol.models import Node, Residency
-from cachecontrol.placement import Candidate, choose_victim, fits
 from cachecontrol.selectors import lock_node
 from cachecontrol.services import wishes
-from cachecontrol.services.places import candidates, wanted_of
+from cachecontrol.services.evictions import REMOTE, record_eviction
+from cachecontrol.services.loads import queue
+from cachecontrol.services.loads.placing import Ending, fits_on, look_at_node
+from cachecontrol.services.places import Spot, lock_pool, spots_for, wanted_of
+from cachecontrol.states import Desired, EvictionReason, Tier
 from registry.actors import Actor
 from registry.errors import NotFound
 from registry.models import Version
@@ -22,12 +24,13 @@ _TRIES = 4
 def warm_version(*, actor: Actor, node: Node, version: Version) -> Residency:
     """Want the version loaded on this very node. Quiet while it is loaded or on its way; what failed is tried anew.
 
-    When the node is full, the least recently used version that no alias points to leaves it first.
+    When the node is full, the version worth least there leaves its engine first.
 
     Raises:
         VersionNotServable: it is not approved, or revoked.
-        NodeRefused: the node has another base revision, or too few ranks.
-        NoCapacity: every place is taken by versions that may not leave now.
+        NodeRefused: the node has another base revision, or too few ranks; or nothing new is placed there now.
+        NoCapacity: every place is taken by versions that may not leave now, or the tenant's quota is used up,
+            that of its loads in a minute included.
 
     """
     require_in_tenant(actor, Action.OPERATE_VERSION, version.adapter.tenant_id)
@@ -39,8 +42,12 @@ def warm_version(*, actor: Actor, node: Node, version: Version) -> Residency:
 
 
 @transaction.atomic
-def evict_version(*, actor: Actor, node: Node, version: Version, reason: str = "") -> Residency:
-    """Want the version to leave this node, in the safe order. Quiet when it isn't wanted there anyway.
+def evict_version(
+    *, actor: Actor, node: Node, version: Version, reason: str = "", to: Desired = Desired.ABSENT
+) -> Residency:
+    """Want the version to leave this node, or its engine alone (``to`` the disk), in the safe order.
+
+    Quiet when no more than that is wanted there anyway.
 
     Raises:
         NotFound: the version has never been on this node.
@@ -52,7 +59,12 @@ def evict_version(*, actor: Actor, node: Node, version: Version, reason: str = "
         raise NotFound(
             _("%(version)s is not on the node %(node)s.") % {"version": version, "node": node}, field="version"
         )
-    wishes.release(actor=actor, residency=residency, reason=reason)
+    if to is Desired.DISK and residency.desired == Desired.GPU:
+        record_eviction(residency=residency, to=Tier.DISK, reason=EvictionReason.MANUAL)
+        wishes.demote(actor=actor, residency=residency, reason=reason)
+    elif to is Desired.ABSENT and residency.desired != Desired.ABSENT:
+        record_eviction(residency=residency, to=REMOTE, reason=EvictionReason.MANUAL)
+        wishes.release(actor=actor, residency=residency, reason=reason)
     return residency
 
 
@@ -61,23 +73,35 @@ def _warm(actor: Actor, node: Node, version: Version) -> Residency | None:
     """The residency, or None when a place was made: look again."""
     locked = versions_with_relations().select_for_update(of=("self",), no_key=True).get(pk=version.pk)
     wishes.require_servable(locked)
-    held = lock_node(node)
-    candidate = candidates([held], locked)[0]
-    _require_fit(candidate, held, locked)
-    if not _is_wanted(candidate, locked) and candidate.free <= 0:
-        _make_room(actor, candidate, held)
-        return None
-    return wishes.want(actor=actor, node=held, version=locked)
+    lock_pool(locked.base_revision.digest)
+    spot = next((spot for spot in spots_for(locked) if spot.node.pk == node.pk), None)
+    if spot is None or not fits_on(spot, wanted_of(locked)):
+        raise _misfit(node, locked)
+    if spot.wants_it:
+        return wishes.want(actor=actor, node=lock_node(spot.node), version=locked)
+    return _place(actor, spot, locked)
 
 
-def _is_wanted(candidate: Candidate, version: Version) -> bool:
-    return any(resident.version_id == version.pk for resident in candidate.residents)
+def _place(actor: Actor, spot: Spot, version: Version) -> Residency | None:
+    if spot.node.is_closed:
+        raise NodeRefused(
+            _("Nothing new is placed on %(node)s: it is cordoned, drained, or its engine is to be restarted.")
+            % {"node": spot.node},
+            field="node",
+        )
+    tenant = version.adapter.tenant.name
+    if queue.pause_of(tenant, version.base_revision.digest, spot.policy):
+        raise NoCapacity(_("%(tenant)s has had its loads for this minute. Try again.") % {"tenant": tenant})
+    look = look_at_node(actor=actor, version=version, spot=spot)
+    if look.residency is not None:
+        queue.mark_placed(version, look.residency, policy=spot.policy, wait=queue.Wait(), tier=look.tier)
+    elif look.ending is not Ending.ROOM_MADE:
+        raise NoCapacity(look.message)
+    return look.residency
 
 
-def _require_fit(candidate: Candidate, node: Node, version: Version) -> None:
-    if fits(candidate, wanted_of(version)):
-        return
-    raise NodeRefused(
+def _misfit(node: Node, version: Version) -> NodeRefused:
+    return NodeRefused(
         _("%(node)s serves %(base)s up to rank %(max)d; %(version)s needs %(wanted)s and rank %(rank)d.")
         % {
             "node": node,
@@ -89,13 +113,3 @@ def _require_fit(candidate: Candidate, node: Node, version: Version) -> None:
         },
         field="version",
     )
-
-
-def _make_room(actor: Actor, candidate: Candidate, node: Node) -> None:
-    victim = choose_victim(candidate, now=timezone.now())
-    if victim is None:
-        raise NoCapacity(
-            _("All %(places)d places on %(node)s are taken by versions that are in use or that aliases point to.")
-            % {"places": candidate.places, "node": node}
-        )
-    wishes.release_victim(actor=actor, node=node, version_id=victim.version_id)

@@ -21,6 +21,7 @@ class Command(BaseCommand):
         for name in ("--gpu-slots", "--cpu-slots", "--max-rank", "--disk-bytes"):
             parser.add_argument(name, required=True, type=int)
         parser.add_argument("--engine-kind", default="vllm")
+        parser.add_argument("--memory-bytes", type=int)
         parser.add_argument("--data-file", required=True, type=Path)
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  Django's signature
@@ -47,6 +48,7 @@ def _facts(options: dict[str, Any]) -> NodeFacts:
         cpu_slots=options["cpu_slots"],
         max_rank=options["max_rank"],
         disk_bytes=options["disk_bytes"],
+        memory_bytes=options["memory_bytes"],
     )
 
 

@@ -1,0 +1,1 @@
+"""What is read from request records, and how long they are kept."""

@@ -1,0 +1,19 @@
+"""Least recently used: the longest idle goes first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cachecontrol.scoring.summed import Summed
+
+if TYPE_CHECKING:
+    from cachecontrol.scoring.columns import Columns
+    from cachecontrol.scoring.facts import Limit
+    from cachecontrol.scoring.ports import Floats
+
+
+class Lru(Summed):
+    name = "lru"
+
+    def terms(self, columns: Columns, *, limit: Limit) -> dict[str, Floats]:  # noqa: ARG002  # the same for both
+        return {"idle_minutes": -columns.idle_s / 60}
