@@ -6,23 +6,33 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import IO
 
 from registry.signing.errors import SigningError
 from registry.signing.trust_file import TrustFile
 from workers.node.commands import address_of
-from workers.node.disk_cache import DiskCache
+from workers.node.courier import Courier, Outbox
+from workers.node.disk.cache import DiskCache
+from workers.node.disk.dropped import DropBook
+from workers.node.disk.fetch import Fetcher
+from workers.node.disk.tombstones import Tombstones
+from workers.node.engines import make_engine, make_restarter
 from workers.node.engines.ports import Engine
-from workers.node.engines.vllm import VllmEngine
 from workers.node.errors import CommandError, SettingError
-from workers.node.fetch import Fetcher
+from workers.node.health.recycle import Recycler
+from workers.node.health.references import References
+from workers.node.health.standstill import Patience, Standstill
+from workers.node.health.watch import EngineWatch
+from workers.node.jobs.drain import Drain
+from workers.node.jobs.lanes import Lanes
+from workers.node.jobs.turn import Turn
 from workers.node.ledger import Ledger
+from workers.node.limits import Limits, LimitsBook
+from workers.node.metrics.tally import Tally
 from workers.node.probe import Prober
-from workers.node.reports import Courier, Outbox, Outcome, Web, WebClient
+from workers.node.reports import Outcome, Web, WebClient
 from workers.node.settings import Settings
 from workers.node.taint import TaintMark
-from workers.node.tombstones import Tombstones
 from workers.node.verify import Verifier
 
 _log = logging.getLogger(__name__)
@@ -30,24 +40,33 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Everything a command or a heartbeat works with.
+    """Everything that a command, a heartbeat or a check works with; threads share it.
 
-    `busy` is held while the engine or the disk is changed; `grace_s` is the least time between unload and deletion.
+    `grace_s` is the least time between unload and deletion; `stopwatch` counts seconds.
     """
 
     cache: DiskCache
     ledger: Ledger
     tombstones: Tombstones
+    references: References
     taint: TaintMark
     engine: Engine
+    watch: EngineWatch
+    standstill: Standstill
+    recycler: Recycler
     verifier: Verifier
     fetcher: Fetcher
     prober: Prober
     courier: Courier
     web: Web
+    limits: LimitsBook
+    turn: Turn
+    drain: Drain
     grace_s: float
+    lanes: Lanes = field(default_factory=Lanes)
+    dropped: DropBook = field(default_factory=DropBook)
+    tally: Tally = field(default_factory=Tally)
     stopwatch: Callable[[], float] = time.monotonic
-    busy: Lock = field(default_factory=Lock)
 
     def report(self, outcome: Outcome) -> None:
         """Have web told; delivered later and in order, whatever happens to web or to this process."""
@@ -58,43 +77,72 @@ class Agent:
     def conclude(self, outcome: Outcome) -> Outcome:
         """Report how a command ended, then note it: a crash between makes the command run again, and report again."""
         self.report(outcome)
-        self.ledger.finish(outcome)
+        try:
+            self.ledger.finish(outcome)
+        except OSError:
+            # Delivered once more, the command is carried out once more, which changes nothing.
+            _log.exception("%s g%d: its end can't be noted", outcome.engine_name, outcome.generation)
         return outcome
 
     def refuse(self, data: object, error: CommandError) -> None:
-        """Report a command that is malformed, if it can be told whose it is."""
+        """Report a command that is malformed, if it can be told whose it is and it is news.
+
+        Nobody has signed it: whoever can write to the queue could else make a version that is loaded look failed.
+        """
         _log.error("refused a command: %s", error)
         address = address_of(data)
-        if address is not None:
-            name, generation = address
-            self.courier.submit(Outcome(name, generation, "failed", str(error), error.error_class))
+        if address is None:
+            return
+        name, generation = address
+        entry = self.ledger.entry(name)
+        if entry is None or generation > entry.generation:
+            self.courier.submit(Outcome(name, generation, "failed", str(error), error.error_class, code=error.code))
 
 
 def build_agent(settings: Settings) -> Agent:
     """Open the cache folder, clear what a crash left there, and connect the parts.
 
     Raises:
-        SettingError: the trusted keys can't be read.
+        SettingError: the trusted keys can't be read, or the engine can't be driven with these settings.
 
     """
     root = settings.cache
-    cache = DiskCache(root, budget_bytes=settings.disk_bytes)
+    cache = DiskCache(root)
     cache.prepare()
-    engine = VllmEngine(settings.engine_url)
+    engine = make_engine(settings)
     web = WebClient(settings.web_url, settings.token)
+    limits = LimitsBook(Limits(disk_bytes=settings.disk_bytes))
+    ledger = Ledger(root / "ledger", may_forget=engine.capabilities.lists_adapters)
+    ledger.prune(frozenset(cache.names()), now=time.time())
+    tombstones = Tombstones(root / "tombstones", clock=time.time)
+    tombstones.make_whole(cache.names(), grace_s=settings.evict_grace_s)
+    turn = make_turn(engine, queue=settings.load_queue)
+    patience = Patience(stopped=settings.standstill_s, silent=max(settings.standstill_s, settings.engine_start_s))
     return Agent(
         cache=cache,
-        ledger=Ledger(root / "ledger"),
-        tombstones=Tombstones(root / "tombstones", clock=time.time),
+        ledger=ledger,
+        tombstones=tombstones,
+        references=References(root / "references"),
         taint=TaintMark(root / "taint.json"),
         engine=engine,
+        watch=EngineWatch(engine),
+        standstill=Standstill(engine, patience, is_asked=turn.is_taken),
+        recycler=Recycler(make_restarter(settings, engine), root / "recycled.json"),
         verifier=Verifier(_trusted_keys(settings.trusted_keys), node=settings.node),
-        fetcher=Fetcher(),
+        fetcher=Fetcher(limits=lambda: limits.now),
         prober=Prober(engine, base_model=settings.base_model, tolerance=settings.probe_tolerance),
         courier=Courier(Outbox(root / "outbox"), web),
         web=web,
+        limits=limits,
+        turn=turn,
+        drain=Drain(engine),
         grace_s=settings.evict_grace_s,
     )
+
+
+def make_turn(engine: Engine, *, queue: int) -> Turn:
+    """One load at a time; where a load is a restart, those that come together share one, so all may go ahead."""
+    return Turn(width=1 if engine.capabilities.runtime_load else queue + 1, queue=queue)
 
 
 def lock_cache(root: Path) -> IO[bytes]:

@@ -1,4 +1,4 @@
-"""The agent's Celery application: one queue, one command in work, nothing that others on the broker could steer."""
+"""The agent's Celery application: one queue, many commands in work, nothing that others on the broker could steer."""
 
 import logging
 from typing import Any
@@ -6,10 +6,12 @@ from typing import Any
 from celery import Celery
 from kombu.exceptions import OperationalError
 
+from workers.node.pool import CommandPool
 from workers.node.settings import Settings
 
-# A command whose agent was killed comes back after so long; it may also come back while it runs, which is harmless.
-VISIBILITY_S = 30
+# A command whose agent was killed comes back after so long at the latest; it may also come back while it runs, and is
+# dropped then. The longest that a command should take, a large download, is shorter.
+VISIBILITY_S = 120
 _MUTEX_S = 10
 _MANY = 1000
 
@@ -72,8 +74,8 @@ def run_worker(app: Celery, settings: Settings) -> int:
     """Consume the node's queue until a signal; the exit status."""
     worker = app.Worker(
         hostname=f"{settings.queue}@agent",
-        pool="threads",
-        concurrency=1,
+        pool=CommandPool,
+        concurrency=settings.commands,
         queues=[settings.queue],
         without_gossip=True,
         without_mingle=True,

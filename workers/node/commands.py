@@ -2,21 +2,30 @@
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from registry.naming import NamingError, check_digest, check_manifest_paths
 from registry.reports import ProbeReference
+from registry.signing.errors import GrantError
+from registry.signing.grants import command_digest
 from workers.node.errors import CommandError
 
-MAX_GENERATION = 2**63 - 1
+# Beyond it a number has no form of its own in JSON.
+MAX_GENERATION = 2**53 - 1
 MAX_GRACE_S = 7 * 24 * 3600
+MAX_DRAIN_S = 3600
 MAX_TEXT_BYTES = 4 * 2**20
 MAX_FILE_BYTES = 64 * 2**30
 MAX_URL_LENGTH = 8192
+MAX_LEAVING = 64
+
+EvictTo = Literal["disk", "absent"]
 
 _ENGINE_NAME = re.compile(r"lk-[a-z0-9-]{1,120}", re.ASCII)
+_FILE_FIELDS = frozenset({"generation", "engine_name", "grant", "bundle", "attestation", "files"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,30 +38,62 @@ class WantedFile:
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class WarmCommand:
-    """Load this version: grant (a JWT), bundle and attestation are checked by the agent, not here.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchCommand:
+    """Bring this version's files to the disk; the agent checks grant (a JWT), bundle and attestation, not this.
 
-    `reference` is how base and adapter read a text where the version was validated, if they were run there.
+    `digest` is the command's own, as it came: what its grant must be for.
     """
 
+    digest: str
     generation: int
     engine_name: str
     grant: str
     bundle: str
     attestation: str
     files: tuple[WantedFile, ...]
-    reference: ProbeReference | None
 
 
 @dataclass(frozen=True, slots=True)
-class EvictCommand:
-    """Unload this name and delete its files after `grace_s` seconds; the grant is checked by the agent, not here."""
+class Leaving:
+    """A name that is to leave the engine by a command of this generation, which comes or came by itself."""
 
+    engine_name: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmCommand(FetchCommand):
+    """Load this version, fetching it first where need be.
+
+    `reference` is how base and adapter read a text where the version was validated, if they were run there. `pinned`:
+    an engine that can do so keeps it in its slot. `leaving` are those whose places are given to others.
+    """
+
+    reference: ProbeReference | None
+    pinned: bool
+    leaving: tuple[Leaving, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictCommand:
+    """Unload this name; the grant is checked by the agent, not here.
+
+    Attributes:
+        digest: the command's own, as it came: what its grant must be for.
+        to: `disk` keeps the files, `absent` deletes them after the grace.
+        drain_s: how many seconds at most to wait for the requests that the engine still has for it.
+        grace_s: seconds after the unload in which the engine may still read the files.
+
+    """
+
+    digest: str
     generation: int
     engine_name: str
     grant: str
     grace_s: float
+    to: EvictTo
+    drain_s: float
 
 
 def check_engine_name(value: object) -> str:
@@ -63,41 +104,100 @@ def check_engine_name(value: object) -> str:
 
 
 def parse_warm(data: object) -> WarmCommand:
-    """Read a `node.warm` command; raise `CommandError` with the field that is wrong."""
-    fields = _fields(data, {"generation", "engine_name", "grant", "bundle", "attestation", "files", "probe_reference"})
+    """Read a `node.warm` command; raise `CommandError` with the field that is wrong.
+
+    `pinned` and `leaving` may be left out.
+    """
+    digest = _digest(data)
+    fields = _fields(data, _FILE_FIELDS | {"probe_reference"}, optional=frozenset({"pinned", "leaving"}))
     return WarmCommand(
-        generation=_integer(fields, "generation", 1, MAX_GENERATION),
-        engine_name=check_engine_name(fields["engine_name"]),
-        grant=_text(fields, "grant"),
-        bundle=_text(fields, "bundle"),
-        attestation=_text(fields, "attestation"),
-        files=_files(fields["files"]),
+        **_version(fields),
+        digest=digest,
         reference=_reference(fields["probe_reference"]),
+        pinned=_flag(fields, "pinned"),
+        leaving=_leaving(fields.get("leaving", [])),
     )
+
+
+def parse_fetch(data: object) -> FetchCommand:
+    """Read a `node.fetch` command; raise `CommandError` with the field that is wrong."""
+    digest = _digest(data)
+    return FetchCommand(**_version(_fields(data, _FILE_FIELDS)), digest=digest)
 
 
 def parse_evict(data: object) -> EvictCommand:
     """Read a `node.evict` command; raise `CommandError` with the field that is wrong."""
-    fields = _fields(data, {"generation", "engine_name", "grant", "grace_s"})
-    grace = fields["grace_s"]
-    if isinstance(grace, bool) or not isinstance(grace, (int, float)) or not 0 <= grace <= MAX_GRACE_S:
-        raise CommandError(f"grace_s must be 0 to {MAX_GRACE_S} seconds")
+    digest = _digest(data)
+    fields = _fields(data, {"generation", "engine_name", "grant", "grace_s", "to", "drain_s"})
+    if fields["to"] not in ("disk", "absent"):
+        raise CommandError("to must be disk or absent")
     return EvictCommand(
+        digest=digest,
         generation=_integer(fields, "generation", 1, MAX_GENERATION),
         engine_name=check_engine_name(fields["engine_name"]),
         grant=_text(fields, "grant"),
-        grace_s=float(grace),
+        grace_s=_seconds(fields, "grace_s", MAX_GRACE_S),
+        to=cast("EvictTo", fields["to"]),
+        drain_s=_seconds(fields, "drain_s", MAX_DRAIN_S),
     )
 
 
-def _fields(data: object, names: set[str], *, where: str = "the command") -> Mapping[str, Any]:
+def _digest(data: object) -> str:
+    """Of the command as it came, before anything else of it is read."""
+    if not isinstance(data, dict):
+        raise CommandError("the command must be an object")
+    try:
+        return command_digest(data)
+    except GrantError as error:
+        raise CommandError(str(error)) from error
+
+
+def _version(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "generation": _integer(fields, "generation", 1, MAX_GENERATION),
+        "engine_name": check_engine_name(fields["engine_name"]),
+        "grant": _text(fields, "grant"),
+        "bundle": _text(fields, "bundle"),
+        "attestation": _text(fields, "attestation"),
+        "files": _files(fields["files"]),
+    }
+
+
+def _seconds(fields: Mapping[str, Any], name: str, limit: int) -> float:
+    value = fields[name]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= limit:
+        raise CommandError(f"{name} must be 0 to {limit} seconds")
+    return float(value)
+
+
+def _fields(
+    data: object, names: AbstractSet[str], *, optional: AbstractSet[str] = frozenset(), where: str = "the command"
+) -> Mapping[str, Any]:
+    """The fields of an object with exactly these names, and of the optional ones any."""
     if not isinstance(data, dict):
         raise CommandError(f"{where} must be an object")
     if missing := sorted(names - data.keys()):
         raise CommandError(f"{where} lacks {missing[0]}")
-    if unknown := sorted(str(name) for name in data.keys() - names):
+    if unknown := sorted(str(name) for name in data.keys() - names - optional):
         raise CommandError(f"{where} has an unknown field {unknown[0]!a}")
     return data
+
+
+def _flag(fields: Mapping[str, Any], name: str) -> bool:
+    value = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise CommandError(f"{name} must be true or false")
+    return value
+
+
+def _leaving(data: object) -> tuple[Leaving, ...]:
+    if not isinstance(data, list) or len(data) > MAX_LEAVING:
+        raise CommandError(f"leaving must be a list of at most {MAX_LEAVING}")
+    found = [_fields(item, {"engine_name", "generation"}, where="one of leaving") for item in data]
+    return tuple(
+        Leaving(check_engine_name(each["engine_name"]), _integer(each, "generation", 1, MAX_GENERATION))
+        for each in found
+    )
 
 
 def _integer(fields: Mapping[str, Any], name: str, low: int, high: int) -> int:

@@ -1,9 +1,15 @@
 """Files that survive a SIGKILL and a power cut: whole or not there, never torn."""
 
+import errno
 import json
 import os
 from pathlib import Path
 from typing import Any
+
+# What a disk says that has no room, or none for this user.
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+# What a disk says of bytes that it has lost: reading them again gives them no better.
+LOST = frozenset({errno.EIO, errno.EBADMSG, errno.EUCLEAN})
 
 
 def sync_folder(folder: Path) -> None:
@@ -24,12 +30,20 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_durably(path: Path, data: bytes) -> None:
-    """Write `path` as a whole: a reader and a crash see the old bytes or the new ones."""
+def write_whole(path: Path, data: bytes) -> None:
+    """Write `path` as a whole: a reader and a crash see the old bytes or the new ones.
+
+    A SIGKILL after it leaves the new ones; a power cut soon after it may bring back the old ones, or none.
+    """
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_bytes(data)
     sync_file(temporary)
     temporary.replace(path)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """As `write_whole`; a power cut after it leaves the new bytes too."""
+    write_whole(path, data)
     sync_folder(path.parent)
 
 

@@ -1,19 +1,21 @@
 """What was commanded last for each engine name, and how it ended; it outlives a SIGKILL."""
 
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
-from workers.node.durable import read_json, write_json
+from workers.node.durable import FULL, read_json, write_whole
 from workers.node.reports import Outcome
 
 _log = logging.getLogger(__name__)
 
-Act = Literal["warm", "evict"]
+Act = Literal["warm", "fetch", "evict", "demote"]
+# Longer than any grant lives: by then no command of an older generation can come any more.
+KEEP_S = 24 * 3600
 
 
 class Order(StrEnum):
@@ -34,28 +36,24 @@ class Entry:
 
 
 class Ledger:
-    """One small file per engine name below `folder`; commands come one at a time, readers may be other threads."""
+    """One small file per engine name below `folder`. Threads share it; for each name one of them writes.
 
-    def __init__(self, folder: Path) -> None:
+    With `may_forget`, what a full disk has no room for is known as long as this process lives: what is loaded goes on
+    changing places. A crash forgets it, which only an engine that lists its adapters itself makes good.
+    """
+
+    def __init__(self, folder: Path, *, may_forget: bool = False) -> None:
         self._folder = folder
-        self._lock = Lock()
-        self._accepted = 0
+        self._may_forget = may_forget
+        self._unwritten: dict[str, Entry] = {}
         folder.mkdir(parents=True, exist_ok=True)
-
-    @property
-    def accepted(self) -> int:
-        """How many commands were accepted since the start; a change tells a reader that its view is old."""
-        return self._accepted
 
     def accept(self, engine_name: str, *, generation: int, act: Act) -> Order:
         """Note the command durably if it is news, and say what to do with it."""
-        with self._lock:
-            order = _compare(self.entry(engine_name), generation, act)
-            if order is Order.NEW:
-                self._write(engine_name, Entry(generation, act))
-            if order is not Order.STALE:
-                self._accepted += 1
-            return order
+        order = _compare(self.entry(engine_name), generation, act)
+        if order is Order.NEW:
+            self._write(engine_name, Entry(generation, act))
+        return order
 
     def compare(self, engine_name: str, *, generation: int, act: Act) -> Order:
         """Say what `accept` would, without noting anything."""
@@ -63,13 +61,25 @@ class Ledger:
 
     def finish(self, outcome: Outcome) -> None:
         """Note how the command of this generation ended; a newer one is left alone."""
-        with self._lock:
-            entry = self.entry(outcome.engine_name)
-            if entry is not None and entry.generation == outcome.generation:
-                self._write(outcome.engine_name, Entry(entry.generation, entry.act, outcome))
+        entry = self.entry(outcome.engine_name)
+        if entry is not None and entry.generation == outcome.generation:
+            self._write(outcome.engine_name, Entry(entry.generation, entry.act, outcome))
+
+    def prune(self, keep: Collection[str], *, now: float) -> int:
+        """Forget names that are not in `keep` and of which nothing was heard for a day; how many."""
+        old = [
+            path
+            for path in self._folder.glob("lk-*.json")
+            if path.stem not in keep and path.stat().st_mtime + KEEP_S < now
+        ]
+        for path in old:
+            path.unlink()
+        return len(old)
 
     def entry(self, engine_name: str) -> Entry | None:
         """The last command for this name, None if there was none or its file is damaged."""
+        if (unwritten := self._unwritten.get(engine_name)) is not None:
+            return unwritten
         try:
             value = read_json(self._folder / f"{engine_name}.json")
             return _entry(value) if value else None
@@ -79,18 +89,31 @@ class Ledger:
 
     def _write(self, engine_name: str, entry: Entry) -> None:
         outcome = entry.outcome.to_json() if entry.outcome else None
-        write_json(
-            self._folder / f"{engine_name}.json",
-            {"generation": entry.generation, "act": entry.act, "outcome": outcome},
-        )
+        value = {"generation": entry.generation, "act": entry.act, "outcome": outcome}
+        # A power cut ends the engine's life too, and with it all that a forgotten entry could be wrong about.
+        try:
+            write_whole(self._folder / f"{engine_name}.json", json.dumps(value).encode())
+        except OSError as error:
+            if error.errno not in FULL or not self._may_forget:
+                raise
+            self._unwritten[engine_name] = entry
+            _log.warning("%s g%d is not noted: the disk is full", engine_name, entry.generation)
+        else:
+            self._unwritten.pop(engine_name, None)
 
 
 def _entry(value: Mapping[str, Any]) -> Entry:
     return Entry(
         generation=int(value["generation"]),
-        act="evict" if value["act"] == "evict" else "warm",
+        act=_act(value["act"]),
         outcome=Outcome.from_json(value["outcome"]) if value["outcome"] else None,
     )
+
+
+def _act(value: object) -> Act:
+    if value not in get_args(Act):
+        raise ValueError("not an act")
+    return cast("Act", value)
 
 
 def _compare(entry: Entry | None, generation: int, act: Act) -> Order:

@@ -3,6 +3,7 @@
 import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 
 from workers.node.durable import read_json, write_json
 
@@ -22,18 +23,25 @@ class Taint:
 
 
 class TaintMark:
-    """One durable mark at `path`; threads may read while one writes."""
+    """One durable mark at `path`; threads share it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = Lock()
         self._taint = _read(path)
 
     def mark(self, *, boot_id: str, reason: str, poisoned: bool) -> None:
         """Set the mark; poison of the same life stays."""
-        now = self.of(boot_id)
-        if now is None or poisoned > now.poisoned:
+        with self._lock:
+            now = self.of(boot_id)
+            if now is not None and poisoned <= now.poisoned:
+                return
             self._taint = Taint(boot_id, reason, poisoned)
-            write_json(self._path, asdict(self._taint))
+            try:
+                write_json(self._path, asdict(self._taint))
+            except OSError:
+                # It holds as long as this process lives; after that a probe finds out again.
+                _log.exception("the mark of taint can't be kept on disk")
 
     def of(self, boot_id: str) -> Taint | None:
         """The mark on this life of the engine."""

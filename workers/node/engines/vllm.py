@@ -3,73 +3,79 @@
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 import httpx
 
-from workers.node.bounded import PLAIN, send_bounded
-from workers.node.engines.ports import Boot, Capabilities, LoadedAdapter, Reading
-from workers.node.errors import EngineAwayError, EngineError, EngineFailedError, EngineFullError, EngineRefusedError
+from workers.node.engines import texts
+from workers.node.engines.capabilities import CAPABILITIES
+from workers.node.engines.connection import Connection, object_of, reason_of
+from workers.node.engines.model_cards import adapters_in
+from workers.node.engines.ports import Boot, Capabilities, EngineTier, LoadedAdapter, Reading
+from workers.node.engines.prometheus import samples, total
+from workers.node.engines.readings import echoed_reading, echoed_request
+from workers.node.engines.residency import Residency
+from workers.node.errors import EngineAwayError, EngineError, EngineRefusedError
 
 LOAD_TIMEOUT_S = 300.0
 READ_TIMEOUT_S = 60.0
-CONNECT_TIMEOUT_S = 5.0
-MAX_MESSAGE = 400
 
-_START_TIME = re.compile(r"^process_start_time_seconds(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
-_FULL = re.compile(r"out of memory|no free lora slots|number of adapters|GPU model slots|GPU LoRA slots", re.IGNORECASE)
-_DYING = re.compile(r"EngineCore|EngineDead|engine is dead|timed out|cancelled", re.IGNORECASE)
-# Said by its checks of configuration and files, which come before anything is put into a slot.
-_REFUSED = re.compile(r"max_lora_rank|not (?:yet )?support|deserializing|Expecting|PEFTHelper|No adapter found")
-_NOT_A_NUMBER = re.compile(r"Out of range float values", re.IGNORECASE)
-_BUSY = frozenset(
-    {
-        HTTPStatus.REQUEST_TIMEOUT,
-        HTTPStatus.TOO_MANY_REQUESTS,
-        HTTPStatus.BAD_GATEWAY,
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        HTTPStatus.GATEWAY_TIMEOUT,
-    }
+# With the slash at its end the page takes a filter. Unfiltered it is never done growing: the metric of the adapters in
+# use gets a series for each combination of names that was ever in one batch.
+_STARTED = "/metrics/?name[]=process_start_time_seconds"
+_IN_USE = "/metrics/?name[]=vllm:lora_requests_info&name[]=vllm:num_requests_waiting"
+_STEPS = ("vllm:prompt_tokens_total", "vllm:generation_tokens_total", "vllm:kv_cache_usage_perc")
+_PROGRESS = f"/metrics/?{'&'.join(f'name[]={name}' for name in _STEPS)}"
+_RULES = (
+    texts.away(r"EngineCore|EngineDead|engine is dead|timed out|cancelled"),
+    texts.full(r"no free lora slots|number of adapters|GPU model slots|GPU LoRA slots"),
+    # Said by its checks of configuration and files, which come before anything is put into a slot.
+    texts.refused(r"max_lora_rank|not (?:yet )?support|deserializing|Expecting|PEFTHelper|No adapter found"),
 )
+_NOT_A_NUMBER = re.compile(r"Out of range float values", re.IGNORECASE)
 
 
 class VllmEngine:
     """One vLLM server at `url`, which comes from the agent's own settings."""
 
-    capabilities = Capabilities(hot_load=True, hot_unload=True, lists_adapters=True, log_probabilities=True)
+    def __init__(
+        self,
+        url: str,
+        *,
+        residency_token: str = "",
+        timeout_s: float = 5.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """With a token, residency is read back and unloads are real by our own plugin in the engine."""
+        self._connection = Connection(url, timeout_s=timeout_s, transport=transport)
+        self._residency = Residency(self._connection, residency_token) if residency_token else None
 
-    def __init__(self, url: str, *, timeout_s: float = 5.0, transport: httpx.BaseTransport | None = None) -> None:
-        # A proxy of the environment has no business between the agent and its own engine.
-        self._http = httpx.Client(base_url=url, timeout=timeout_s, headers=PLAIN, trust_env=False, transport=transport)
-        self._timeout_s = timeout_s
+    @property
+    def capabilities(self) -> Capabilities:
+        more = self._residency is not None
+        return replace(CAPABILITIES["vllm"], reads_back=more, true_unload=more)
 
     def close(self) -> None:
-        self._http.close()
+        self._connection.close()
 
     def boot(self) -> Boot:
         """The start time of the API server's process is the id of its life."""
-        match = _START_TIME.search(self._ask("GET", "/metrics").text)
-        if match is None:
+        page = self._connection.ask(_STARTED).text
+        started = re.search(r"^process_start_time_seconds(?:\{[^}]*\})? (\S+)$", page, re.MULTILINE)
+        if started is None:
             raise EngineAwayError("the engine's /metrics has no process_start_time_seconds")
-        return Boot(id=f"vllm-{match.group(1)}", healthy=self._send("GET", "/health").is_success)
+        return Boot(id=f"vllm-{started.group(1)}", healthy=self._connection.is_healthy())
 
     def list_loaded(self) -> tuple[LoadedAdapter, ...]:
-        """From GET /v1/models: what has a parent is an adapter; its root is the path."""
-        cards = _object(self._ask("GET", "/v1/models")).get("data")
-        if not isinstance(cards, list):
-            raise EngineAwayError("the engine's list of models has an unknown form")
-        return tuple(
-            LoadedAdapter(name=str(card.get("id")), root=str(card.get("root")))
-            for card in cards
-            if isinstance(card, dict) and card.get("parent") is not None
-        )
+        """From GET /v1/models: names and paths, whatever is in memory."""
+        return adapters_in(object_of(self._connection.ask("/v1/models")))
 
-    def load(self, *, name: str, path: Path) -> None:
+    def load(self, *, name: str, path: Path, pinned: bool = False) -> None:  # noqa: ARG002  # it has no way to pin
         """Synchronous in vLLM. The text of its error is all that tells why: nearly every bad adapter is a 500."""
         body = {"lora_name": name, "lora_path": str(path)}
-        response = self._send("POST", "/v1/load_lora_adapter", body, timeout_s=LOAD_TIMEOUT_S)
+        response = self._connection.send("POST", "/v1/load_lora_adapter", body, timeout_s=LOAD_TIMEOUT_S)
         if response.status_code == HTTPStatus.BAD_REQUEST and "already been loaded" in response.text:
             return self._expect_root(name, path)
         if not response.is_success:
@@ -77,8 +83,10 @@ class VllmEngine:
         return None
 
     def unload(self, name: str) -> None:
-        """Only forgets the name: no memory is freed, and requests in flight still finish, from disk if need be."""
-        response = self._send("POST", "/v1/unload_lora_adapter", {"lora_name": name})
+        """Only forgets the name, but for the plugin; requests in flight still finish, from disk if need be."""
+        if self._residency is not None and self._residency.unload(name):
+            return
+        response = self._connection.send("POST", "/v1/unload_lora_adapter", {"lora_name": name})
         if response.status_code == HTTPStatus.NOT_FOUND and "cannot be found" in response.text:
             return
         if not response.is_success:
@@ -86,37 +94,48 @@ class VllmEngine:
 
     def read_prompt(self, *, model: str, prompt: str) -> Reading:
         """An echoed completion of one token: the log-probabilities of the prompt's own tokens can be compared."""
-        body = {"model": model, "prompt": prompt, "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 0}
-        response = self._send("POST", "/v1/completions", body, timeout_s=READ_TIMEOUT_S)
+        body = echoed_request(model, prompt)
+        response = self._connection.send("POST", "/v1/completions", body, timeout_s=READ_TIMEOUT_S)
         if response.status_code == HTTPStatus.BAD_REQUEST and _NOT_A_NUMBER.search(response.text):
             return Reading(model=model, log_probabilities=(math.nan,))
         if response.status_code == HTTPStatus.NOT_FOUND:
-            raise EngineAwayError(f"the engine does not know {model}: {_message(response)}")
+            raise EngineAwayError(f"the engine does not know {model}: {_reason(response)}")
         if not response.is_success:
             raise _error(response)
-        return _reading(_object(response))
+        return echoed_reading(object_of(response))
+
+    def in_use(self) -> frozenset[str] | None:
+        """The names in the newest series of `vllm:lora_requests_info`; None while requests wait.
+
+        Measured on 0.32: the metric is set after each step of the engine, names a request from the end of its first
+        step on (under both labels), and an aborted one no more after the next; a request that waits for its first
+        step only counts in `vllm:num_requests_waiting`, which doesn't say for whom.
+        """
+        page = self._connection.ask(_IN_USE).text
+        if total(page, "vllm:num_requests_waiting") > 0:
+            return None
+        newest = max(samples(page, "vllm:lora_requests_info"), key=lambda sample: sample.value, default=None)
+        if newest is None:
+            return frozenset()
+        labels = (newest.labels.get(f"{what}_lora_adapters", "") for what in ("running", "waiting"))
+        return frozenset(name for label in labels for name in label.split(",") if name)
+
+    def tiers(self) -> Mapping[str, EngineTier] | None:
+        """Not told by vLLM itself, but by the plugin; what is known by name and missing here is on disk alone."""
+        return None if self._residency is None else self._residency.tiers()
+
+    def progress(self) -> float:
+        """Tokens read and written, and how full the KV cache is: a long prompt is counted when all of it was read.
+
+        How many requests run or wait is no part of it, nor is it asked: after an abort that stays as it was.
+        """
+        page = self._connection.ask(_PROGRESS).text
+        return sum(total(page, name) for name in _STEPS)
 
     def _expect_root(self, name: str, path: Path) -> None:
         roots = [adapter.root for adapter in self.list_loaded() if adapter.name == name]
         if roots != [str(path)]:
             raise EngineRefusedError(f"the engine has {name} from another folder: {', '.join(roots) or 'unknown'}")
-
-    def _ask(self, method: str, path: str) -> httpx.Response:
-        response = self._send(method, path)
-        if not response.is_success:
-            raise EngineAwayError(f"the engine answers {path} with HTTP {response.status_code}")
-        return response
-
-    def _send(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, timeout_s: float | None = None
-    ) -> httpx.Response:
-        seconds = timeout_s or self._timeout_s
-        timeout = httpx.Timeout(seconds, connect=CONNECT_TIMEOUT_S)
-        request = self._http.build_request(method, path, json=body, timeout=timeout)
-        try:
-            return send_bounded(self._http, request, seconds=seconds + CONNECT_TIMEOUT_S)
-        except httpx.HTTPError as error:
-            raise EngineAwayError(f"the engine does not answer: {type(error).__name__}") from error
 
 
 def _load_error(response: httpx.Response) -> EngineError:
@@ -126,40 +145,8 @@ def _load_error(response: httpx.Response) -> EngineError:
 
 
 def _error(response: httpx.Response) -> EngineError:
-    text = f"HTTP {response.status_code}: {_message(response)}"
-    if response.status_code in _BUSY or (response.is_server_error and _DYING.search(text)):
-        return EngineAwayError(text)
-    if response.is_server_error and _FULL.search(text):
-        return EngineFullError(text)
-    if response.is_server_error and not _REFUSED.search(text):
-        return EngineFailedError(text)
-    return EngineRefusedError(text)
+    return texts.error_of(response.status_code, _reason(response), _RULES)
 
 
-def _message(response: httpx.Response) -> str:
-    """The reason in the error object, in one printable line."""
-    try:
-        text = str(response.json()["error"]["message"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        text = response.text
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:MAX_MESSAGE]
-
-
-def _object(response: httpx.Response) -> dict[str, Any]:
-    try:
-        value = response.json()
-    except (ValueError, RecursionError) as error:
-        raise EngineAwayError("the engine answers something else than JSON") from error
-    if not isinstance(value, dict):
-        raise EngineAwayError("the engine answers something else than a JSON object")
-    return value
-
-
-def _reading(answer: Mapping[str, Any]) -> Reading:
-    try:
-        prompt_tokens = int(answer["usage"]["prompt_tokens"])
-        values = answer["choices"][0]["logprobs"]["token_logprobs"][1:prompt_tokens]
-        numbers = tuple(math.nan if value is None else float(value) for value in values)
-        return Reading(model=str(answer["model"]), log_probabilities=numbers)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise EngineRefusedError("the engine's completion has no log-probabilities of the prompt") from error
+def _reason(response: httpx.Response) -> str:
+    return reason_of(response, "error.message")
