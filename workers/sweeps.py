@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from cachecontrol.services.reconcile import sweep_residencies
+from cachecontrol.services.requests.retention import tend_request_records
 from registry.actors import system_actor
 from registry.services.hub.expiry import drop_commit, expire_draft, stale_drafts, superseded_commits
 from registry.services.idempotency import forget_old_answers
 from registry.services.purges import purged_with_bytes, remove_bytes_of_purged
 from registry.services.retention import due_retentions, sweep_retention
+from registry.services.routing import forget_old_changes
 from registry.services.transfers.parts import abandoned_uploads_in_parts, abort_upload_in_parts
 from registry.services.validation import (
     abandoned_uploads,
@@ -22,6 +24,7 @@ from registry.services.validation import (
     stalled_validations,
     unpurged_rejections,
 )
+from registry.services.webhooks.deliveries import forget_old_deliveries
 from registry.stores.errors import StoreUnavailable
 
 logger = logging.getLogger(__name__)
@@ -31,6 +34,9 @@ def sweep_all() -> None:
     """One pass over everything that can stall. One thing's trouble stops neither the others nor what comes after."""
     sweep_residencies()
     forget_old_answers()
+    forget_old_changes()
+    forget_old_deliveries()
+    tend_request_records(actor=system_actor("retention"))
     for version_id in stalled_validations():
         with _on_its_own(version_id):
             send_validation_again(version_id=version_id)

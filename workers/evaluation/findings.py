@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Final
 
 from registry.evaluation import EvaluationBrief, examples_digest
+from workers.evaluation.comparison import EVALUATION
 from workers.evaluation.evaluate import Evaluation
 from workers.evaluation.gates import Judgement, judge
 from workers.evaluation.metrics import Metrics, Result, agreement, divergence, largest_difference, loss, measure, worst
@@ -13,7 +14,6 @@ from workers.validation import Check, Verdict
 from workers.validation.report import NOT_CHECKED, JsonValue, finding
 
 EFFECT: Final = "effect"
-EVALUATION: Final = "evaluation"
 # In nats. An idle engine repeats itself exactly, and so does the model here; nodes ask for as much.
 MIN_EFFECT: Final = 0.005
 MAX_SHOWN: Final = 500

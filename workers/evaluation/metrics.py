@@ -74,11 +74,6 @@ def perplexity(log_probabilities: Iterable[float]) -> float | None:
     return None if mean is None else round(math.exp(min(-mean, _LARGEST_EXPONENT)), _DIGITS)
 
 
-def mean_difference(one: Sequence[float], other: Sequence[float]) -> float:
-    """The mean of the absolute differences, in nats per token."""
-    return sum(abs(a - b) for a, b in zip(one, other, strict=True)) / len(one)
-
-
 def largest_difference(one: Sequence[float], other: Sequence[float]) -> float:
     return max((abs(a - b) for a, b in zip(one, other, strict=True)), default=0.0)
 

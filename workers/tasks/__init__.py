@@ -1,5 +1,5 @@
 """Every task, by import: Celery knows a task once its module is loaded."""
 
-from workers.tasks import audit, reconcile, sweep, versions
+from workers.tasks import audit, cache, reconcile, releases, sweep, versions, webhooks
 
-__all__ = ["audit", "reconcile", "sweep", "versions"]
+__all__ = ["audit", "cache", "reconcile", "releases", "sweep", "versions", "webhooks"]

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from registry.base_models.description import BaseDescription
+from registry.base_models.modules import EMBEDDINGS, HEAD
 from registry.base_models.safetensors_header import HeaderError, TensorSpan, read_header
-from workers.validation.modules import EMBEDDINGS, HEAD
 from workers.validation.pairs import PREFIX
 
 _TAIL: Final = ".base_layer.weight"

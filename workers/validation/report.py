@@ -9,7 +9,7 @@ from typing import Final
 
 import rfc8785
 
-POLICY_VERSION: Final = "2"
+POLICY_VERSION: Final = "3"
 NOT_CHECKED: Final = "not_checked"
 MAX_EXAMPLES: Final = 5
 _MAX_TEXT: Final = 200

@@ -8,6 +8,7 @@ from typing import Final
 
 from registry.base_models import strict_json
 from registry.base_models.description import BaseDescription
+from registry.base_models.modules import BaseModules, base_modules
 from registry.base_models.safetensors_header import Header, HeaderError, read_header
 from workers.validation.archive import ArchiveFault, Unpacked
 from workers.validation.copies import embedding_of_copy, unchanged_copies
@@ -15,7 +16,6 @@ from workers.validation.device import Device
 from workers.validation.kinds import CONFIG_FILE, WEIGHTS_FILE, Kind, kind_of, path_fault
 from workers.validation.limits import DeclaredFile, Limits
 from workers.validation.listing import Listing, list_folder, opened, read_small
-from workers.validation.modules import BaseModules, base_modules
 from workers.validation.pairs import Layout, lay_out
 from workers.validation.settings import Settings, read_settings
 from workers.validation.weights import LoadTime, Peak, Scan, scan

@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from registry.base_models.modules import HEAD, BaseModules, Module
 from registry.base_models.safetensors_header import TensorSpan
 from workers.validation.checks import base_name
 from workers.validation.checks.base_name import Likeness
 from workers.validation.checks.keys import explain_key, explain_module
 from workers.validation.kinds import CONFIG_FILE, WEIGHTS_FILE
-from workers.validation.modules import HEAD, BaseModules, Module
 from workers.validation.pairs import Layout, Pair, true_rank
 from workers.validation.report import Check, Grouping, Verdict, finding, several, shown
 from workers.validation.sandbox import PatternError

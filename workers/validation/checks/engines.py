@@ -1,17 +1,18 @@
 """Check "engines": which of vLLM, TGI, SGLang and LoRAX can serve the adapter, and why not the others."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from workers.validation.engines.table import ENGINES, TABLE, Cell, Engine
+from workers.validation.engines.table import ENGINES, TABLE, Cell, Effect, Engine
 from workers.validation.engines.traits import Trait, traits_of
 from workers.validation.report import Check, JsonValue, Verdict
 from workers.validation.subject import Subject
 
 NAME: Final = "engines"
 
-# For each engine, what it does with the adapter's traits, and what shows each trait.
-Findings = Mapping[Engine, tuple[tuple[Trait, Cell, str], ...]]
+# What one engine does with one of the adapter's traits, and what shows that trait.
+Finding = tuple[Trait, Cell, str]
+Findings = Mapping[Engine, tuple[Finding, ...]]
 
 
 def check(subject: Subject) -> Iterator[Check]:
@@ -19,9 +20,17 @@ def check(subject: Subject) -> Iterator[Check]:
     if subject.config.content is None or subject.weights.header is None:
         return
     found = findings(subject)
-    verdict = Verdict.PASS if serving(found) else Verdict.FAIL
-    code = "servable" if serving(found) else "unservable"
+    verdict, code = _judged(found)
     yield Check(NAME, verdict, code, _sentence(found), {engine.key: _evidence(engine, found) for engine in found})
+
+
+def _judged(found: Findings) -> tuple[Verdict, str]:
+    able = serving(found)
+    if not able:
+        return Verdict.FAIL, "unservable"
+    # An adapter that is served well at the cost of whoever asks for the base: a person has to know the engine.
+    leaks = any(_is_leak(row) for engine in able for row in found[engine])
+    return (Verdict.WARN, "leaks") if leaks else (Verdict.PASS, "servable")
 
 
 def findings(subject: Subject) -> Findings:
@@ -30,7 +39,7 @@ def findings(subject: Subject) -> Findings:
     return {engine: tuple(_cells(engine, traits)) for engine in ENGINES}
 
 
-def _cells(engine: Engine, traits: Mapping[Trait, str]) -> Iterator[tuple[Trait, Cell, str]]:
+def _cells(engine: Engine, traits: Mapping[Trait, str]) -> Iterator[Finding]:
     for trait, sign in traits.items():
         cell = TABLE[trait].get(engine.key)
         if cell:
@@ -45,12 +54,21 @@ def serving(found: Findings) -> tuple[Engine, ...]:
 def _sentence(found: Findings) -> str:
     able = serving(found)
     said = f"{_listed([engine.name for engine in able])} can serve it" if able else "no engine can serve it"
-    refusals = [_refusal(engine, found) for engine in found if engine not in able]
-    return "; ".join([said, *refusals])
+    refusals = [_remark(engine, found, _is_refusal) for engine in found if engine not in able]
+    leaks = [_remark(engine, found, _is_leak) for engine in able if any(map(_is_leak, found[engine]))]
+    return "; ".join([said, *leaks, *refusals])
 
 
-def _refusal(engine: Engine, found: Findings) -> str:
-    _, cell, sign = next(row for row in found[engine] if not row[1].effect.is_serving)
+def _is_refusal(row: Finding) -> bool:
+    return not row[1].effect.is_serving
+
+
+def _is_leak(row: Finding) -> bool:
+    return row[1].effect is Effect.LEAKS
+
+
+def _remark(engine: Engine, found: Findings, is_meant: Callable[[Finding], bool]) -> str:
+    _, cell, sign = next(filter(is_meant, found[engine]))
     return f"{engine.name} {engine.version} {cell.sentence} ({sign})"
 
 

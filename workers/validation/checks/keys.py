@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from workers.validation.modules import BaseModules
+from registry.base_models.modules import BaseModules
 from workers.validation.pairs import PREFIX
 from workers.validation.report import shown
 

@@ -9,16 +9,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from registry.base_models.description import BaseDescription
-from registry.base_models.safetensors_header import DTYPE_BITS
-from workers.validation.modules import BaseModules, Module
+from registry.base_models.modules import BaseModules, Module
+from registry.base_models.slots import element_bytes, values_per_rank, vllm_slot_bytes
 from workers.validation.pairs import Layout, true_rank
 
-VLLM_RANKS: Final = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 _TOGETHER: Final = (frozenset({"q_proj", "k_proj", "v_proj"}), frozenset({"gate_proj", "up_proj"}))
 _SMALLEST_KERNEL_RANK: Final = 8
 _KERNEL_BLOCK: Final = 16
-# Engines compute in the base's type, and in two bytes where its weights are quantised.
-_QUANTISED_BITS: Final = 16
 
 
 def slot_bytes(layout: Layout, modules: BaseModules, base: BaseDescription, *, max_rank: int) -> dict[str, int]:
@@ -34,8 +31,8 @@ def slot_bytes(layout: Layout, modules: BaseModules, base: BaseDescription, *, m
     per_rank = element_bytes(base)
     own = own_widths(layout, modules)
     return {
-        "vllm": per_rank * vllm_rank(max_rank) * sum(map(_width, modules.modules.values())),
-        "sglang": per_rank * max_rank * sum(map(_width, _with_siblings(own, modules).values())),
+        "vllm": vllm_slot_bytes(modules, base, max_rank=max_rank),
+        "sglang": per_rank * max_rank * sum(map(values_per_rank, _with_siblings(own, modules).values())),
         "tgi": per_rank * sum(kernel_rank(rank) * width for rank, width in own.values()),
         "lorax": per_rank * sum(kernel_rank(rank) * width for rank, width in own.values()),
     }
@@ -44,27 +41,15 @@ def slot_bytes(layout: Layout, modules: BaseModules, base: BaseDescription, *, m
 def own_widths(layout: Layout, modules: BaseModules) -> dict[str, tuple[int, int]]:
     """True rank, and inputs plus outputs, of every module that has whole weights and a place in the base."""
     return {
-        name: (rank, _width(modules.modules[name]))
+        name: (rank, values_per_rank(modules.modules[name]))
         for name, pair in layout.pairs.items()
         if name in modules.modules and (rank := true_rank(pair)) is not None
     }
 
 
-def vllm_rank(max_rank: int) -> int:
-    """The step of --max-lora-rank that holds `max_rank`; above the last step, `max_rank` itself."""
-    return next((step for step in VLLM_RANKS if step >= max_rank), max_rank)
-
-
 def kernel_rank(rank: int) -> int:
     """What TGI and LoRAX pad `rank` to: 8, or a multiple of 16."""
     return _SMALLEST_KERNEL_RANK if rank <= _SMALLEST_KERNEL_RANK else -(-rank // _KERNEL_BLOCK) * _KERNEL_BLOCK
-
-
-def element_bytes(base: BaseDescription) -> int:
-    """Bytes of one value in a slot."""
-    bits = [DTYPE_BITS[info.dtype] for info in base.tensors.values() if len(info.shape) > 1]
-    commonest = max(set(bits), key=bits.count, default=_QUANTISED_BITS)
-    return max(commonest, _QUANTISED_BITS) // 8
 
 
 def _with_siblings(own: Mapping[str, object], modules: BaseModules) -> dict[str, Module]:
@@ -73,7 +58,3 @@ def _with_siblings(own: Mapping[str, object], modules: BaseModules) -> dict[str,
         if kinds & together:
             kinds |= together
     return {name: module for name, module in modules.modules.items() if name.rpartition(".")[2] in kinds}
-
-
-def _width(module: Module) -> int:
-    return module.inputs + module.outputs

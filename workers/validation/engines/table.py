@@ -1,9 +1,9 @@
 """The engine table: for each kind of adapter, what each engine does with it, and on what that knowledge rests.
 
 A kind that is missing from a row's cells is served as trained, as far as is known. vLLM's cells were measured with real
-adapters on the version named, TGI's and LoRAX's are read in their source. Of SGLang only the config class, the way it
-scales and what it admits were read; its other cells say what follows from them, and are marked as inferred. Whoever
-checks a newer version changes the version and the cells here, and raises POLICY_VERSION.
+adapters on the CPU build of the version named, TGI's and LoRAX's are read in their source. Of SGLang only the config
+class, the way it scales and what it admits were read; its other cells say what follows from them, and are marked as
+inferred. Whoever checks a newer version changes the version and the cells here, and raises POLICY_VERSION.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,11 @@ from workers.validation.engines.traits import Trait
 
 
 class Effect(StrEnum):
-    """What comes of an adapter on an engine; only the first two are serving."""
+    """What comes of an adapter on an engine; only the first three are serving."""
 
     SERVES = "serves"
     NEEDS = "needs a setting"
+    LEAKS = "serves, and may change the base's own answers"
     REFUSES = "refuses"
     DROPS = "drops a part in silence"
     DISTORTS = "serves something else than was trained"
@@ -27,7 +28,7 @@ class Effect(StrEnum):
     @property
     def is_serving(self) -> bool:
         """Whether the answers are those that were trained."""
-        return self in {Effect.SERVES, Effect.NEEDS}
+        return self in {Effect.SERVES, Effect.NEEDS, Effect.LEAKS}
 
 
 class Basis(StrEnum):
@@ -83,6 +84,15 @@ def _both(cell: Cell) -> dict[str, Cell]:
     return {"tgi": cell, "lorax": cell}
 
 
+_WHOLE_ALORA: Final = _distorts("applies an aLoRA to every token, not from its invocation on")
+
+# vLLM's CPU kernel for the head looks up the slot of a request without an adapter, -1, which in torch is the last one.
+# The other CPU kernels return early where such a request is alone, and the GPU's always: there the base keeps its
+# answers. Which slot an adapter comes to lie in depends on what was asked for before it. What other adapters answer
+# stays right. Measured on a tied head; one that isn't goes through the same code, and the GPU's was read alone.
+_LEAKS: Final = Cell(
+    Effect.LEAKS, "in its CPU build answers for the base with LoRA on the head too, while that lies in the last slot"
+)
 _POISONS: Final = Cell(Effect.POISONS, "accepts it, and answers NaN to every request from then on")
 
 TABLE: Final[Mapping[Trait, Mapping[str, Cell]]] = {
@@ -118,9 +128,10 @@ TABLE: Final[Mapping[Trait, Mapping[str, Cell]]] = {
     },
     Trait.ALORA: {
         "vllm": _refuses("refuses activated LoRA (aLoRA)"),
-        "sglang": _distorts("applies an aLoRA to every token, not from its invocation on"),
-        **_both(_distorts("applies an aLoRA to every token, not from its invocation on")),
+        "sglang": _WHOLE_ALORA,
+        **_both(_WHOLE_ALORA),
     },
+    Trait.ALORA_OTHERWISE: {engine.key: _WHOLE_ALORA for engine in ENGINES},
     Trait.REPLICATION: {
         "vllm": _refuses("refuses layer_replication"),
         "sglang": _distorts("has the base's own layers alone, and none that layer_replication adds"),
@@ -170,6 +181,7 @@ TABLE: Final[Mapping[Trait, Mapping[str, Cell]]] = {
         "sglang": Cell(Effect.NEEDS, "has to be started with --lora-target-modules, as 'all-linear' names no module"),
     },
     Trait.EMBEDDING: _both(_drops("drops LoRA on the embedding in silence")),
+    Trait.HEAD: {"vllm": _LEAKS},
     Trait.TIED_HEAD: {"sglang": _refuses("can't put LoRA on a head that is tied to the embedding", Basis.REPORTED)},
     Trait.SOME_LAYERS: _both(_drops("drops a kind of module in silence when some layer has no weights for it")),
     Trait.RANK_STEP: _both(

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
+from registry.base_models.modules import HEAD, template
 from workers.validation.checks import companions, features, numerics
 from workers.validation.kinds import ADDED_TOKENS_FILE, NEW_EMBEDDINGS_FILE
-from workers.validation.modules import HEAD, template
 from workers.validation.pairs import true_rank
 from workers.validation.report import shown
 from workers.validation.subject import Subject
@@ -23,6 +23,7 @@ class Trait(StrEnum):
     CHANGED_BASE = "changed_base"
     TOKENS = "trainable_tokens"
     ALORA = "alora"
+    ALORA_OTHERWISE = "alora_otherwise"
     REPLICATION = "layer_replication"
     EXPERTS = "experts"
     BLOCK_DIAGONAL = "bdlora"
@@ -36,6 +37,7 @@ class Trait(StrEnum):
     PATTERN_TARGETS = "pattern_targets"
     ALL_LINEAR = "all_linear"
     EMBEDDING = "embedding"
+    HEAD = "head"
     TIED_HEAD = "tied_head"
     SOME_LAYERS = "some_layers"
     RANK_STEP = "rank_step"
@@ -51,7 +53,9 @@ _SETTINGS: Final[Mapping[str, Trait]] = {
     "lora_bias": Trait.BIAS,
     "modules_to_save": Trait.MODULES_TO_SAVE,
     "trainable_token_indices": Trait.TOKENS,
-    **dict.fromkeys(features.ALORA_KEYS, Trait.ALORA),
+    # vLLM looks at the first alone, and passes over the invocation as a text and the names of older trainers.
+    **dict.fromkeys(features.ALORA_KEYS, Trait.ALORA_OTHERWISE),
+    features.ALORA_KEYS[0]: Trait.ALORA,
     "layer_replication": Trait.REPLICATION,
     "target_parameters": Trait.EXPERTS,
     "use_bdlora": Trait.BLOCK_DIAGONAL,
@@ -119,6 +123,8 @@ def _of_modules(subject: Subject) -> Iterator[tuple[Trait, str]]:
             yield Trait.MISSHAPEN, shown(name)
     if subject.layout.strays:
         yield Trait.MISPLACED, shown(subject.layout.strays[0])
+    if HEAD in pairs and HEAD in base.modules:
+        yield Trait.HEAD, HEAD
     if base.is_head_tied and pairs.keys() & base.outputs:
         yield Trait.TIED_HEAD, HEAD
     partial = _in_some_layers(subject)
