@@ -1,30 +1,39 @@
-"""The path of a completion request: resolve, choose, wait if cold, call the engine, relay, retry where that's safe."""
+"""The path of a request: admit, find what answers, call the engine, relay, and try again where that is safe."""
 
-import json
-import re
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from uuid import UUID
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
 
-from gateway.cold import ColdLoads
-from gateway.errors import EngineDropped, EngineLostVersion, EngineUnreachable, VersionMismatch, VersionRevoked
+from gateway.errors import (
+    EngineFault,
+    EngineLostVersion,
+    EngineUnreachable,
+    VersionMismatch,
+    VersionRevoked,
+)
+from gateway.limits import TenantLimits
+from gateway.nodes.fleet import Fleet, Flight
+from gateway.path.calls import engine_call
+from gateway.path.retries import UNTOUCHED, RetryBudget, may_be_sent_again
+from gateway.path.targets import Ask, Target, Targets
 from gateway.routing.absences import Absences
-from gateway.routing.choose import Candidate, candidates, choose
+from gateway.routing.admit import estimate_tokens
 from gateway.routing.current import CurrentSnapshot
-from gateway.routing.resolve import Route, resolve
+from gateway.routing.snapshot import TenantRules
+from gateway.shadow.mirror import Mirror
+from gateway.shadow.tap import Tap
+from gateway.surface.refusals import refusal
 from gateway.trace import Trace
-from gateway.upstream.ports import EngineCall, Upstream
+from gateway.upstream.answers import Usage
+from gateway.upstream.ports import EngineAnswer, Upstream
 from gateway.upstream.relay import relay
-from gateway.wire.asgi import Responder
+from gateway.wire.connection import Responder
+from gateway.wire.replies import JSON_HEADERS
 
-# What else a client sends stays here: an engine's headers are none of its business.
-_FORWARDED = ("accept", "traceparent", "tracestate")
-# Printable ASCII without blanks at its ends: with others the call fails as if the engine had.
-_FORWARDABLE = re.compile(r"[!-~](?:[ -~]{0,1022}[!-~])?")
-_DROPS_ALLOWED = 1
+_OK = 200
+_LONGEST_REFUSAL = 1024 * 1024
+_NO_TOKENS = Usage(0, 0)
 
 
 @dataclass(slots=True)
@@ -32,135 +41,172 @@ class Totals:
     """Counters of this process."""
 
     version_mismatch: int = 0
-    in_flight: Counter[str] = field(default_factory=Counter)
-
-    @contextmanager
-    def flying(self, node: str) -> Iterator[None]:
-        """Count a request as being on its way through `node`."""
-        self.in_flight[node] += 1
-        try:
-            yield
-        finally:
-            self.in_flight[node] -= 1
+    retries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One authenticated request: its path on the engine, headers and parsed body."""
+@dataclass(slots=True)
+class PathParts:
+    """What a path is made of."""
 
-    path: str
-    headers: Mapping[str, str] = field(repr=False)
-    body: dict[str, object] = field(repr=False)
+    current: CurrentSnapshot
+    absences: Absences
+    fleet: Fleet
+    limits: TenantLimits
+    targets: Targets
+    upstream: Upstream
+    mirror: Mirror
 
 
 class CompletionPath:
-    """Serves completion requests from the current snapshot."""
+    """Serves requests for an engine's paths from the current snapshot."""
 
-    def __init__(
-        self, *, current: CurrentSnapshot, absences: Absences, cold: ColdLoads, upstream: Upstream, cold_wait_s: float
-    ) -> None:
-        """A request may wait `cold_wait_s` seconds for its version, counted from its arrival."""
-        self._current = current
-        self._absences = absences
-        self._cold = cold
-        self._upstream = upstream
+    def __init__(self, parts: PathParts, *, cold_wait_s: float) -> None:
+        """Try nodes that don't take the request until `cold_wait_s` seconds after its arrival."""
+        self._current = parts.current
+        self._absences = parts.absences
+        self._fleet = parts.fleet
+        self._limits = parts.limits
+        self._targets = parts.targets
+        self._upstream = parts.upstream
+        self._mirror = parts.mirror
         self._cold_wait_s = cold_wait_s
+        self._budget = RetryBudget()
         self.totals = Totals()
 
     async def serve(self, ask: Ask, *, trace: Trace, responder: Responder) -> None:
         """Answer the request; raises a GatewayError, after the first byte too when the stream breaks."""
-        drops = 0
+        rules = self._current.get().rules[trace.tenant]
+        estimated = self._estimate(ask, rules)
+        try:
+            account = self._limits.enter(rules, tokens=estimated)
+        finally:
+            # Also for who is refused.
+            if rules.requests_per_minute is not None or rules.tokens_per_minute is not None:
+                responder.annotate(self._limits.headers(rules.tenant))
+        try:
+            await self._answer(ask, trace, responder)
+        finally:
+            # What never went to an engine took no tokens, whatever it was estimated at.
+            usage = trace.usage if trace.sent_at else _NO_TOKENS
+            self._limits.leave(
+                account,
+                estimated=estimated,
+                prompt=usage.prompt_tokens,
+                completion=usage.completion_tokens,
+                engine_ms=trace.engine_s * 1000,
+            )
+
+    def _estimate(self, ask: Ask, rules: TenantRules) -> int:
+        if rules.tokens_per_minute is None:
+            return 0
+        return estimate_tokens(ask.body, body_bytes=ask.size, mean_answer=self._limits.mean_answer)
+
+    async def _answer(self, ask: Ask, trace: Trace, responder: Responder) -> None:
+        self._budget.earn()
+        sent_again = False
+        tried: set[str] = set()
         while True:
-            candidate = await self._candidate(ask, trace, responder)
+            target = await self._targets.find(ask, trace, responder, tried=tried)
             try:
-                await self._attempt(ask, candidate, trace, responder)
-            except (EngineLostVersion, EngineUnreachable):
-                self._absences.mark(candidate.residency)
-                # Nodes that fail more slowly than they are passed over would be tried in turn for ever.
-                if time.monotonic() >= trace.arrived + self._cold_wait_s:
+                await self._attempt(ask, target, trace, responder)
+            except EngineFault as error:
+                self._note(error, target)
+                if responder.started or not self._may_retry(error, target, trace, sent_again=sent_again):
                     raise
-            except EngineDropped:
-                # Once: an idle connection may just have been closed at the other end. The request may also be what
-                # kills the engine, so it isn't tried on node after node.
-                drops += 1
-                if drops > _DROPS_ALLOWED:
-                    self._absences.mark(candidate.residency)
-                    raise
-            except VersionMismatch:
-                self.totals.version_mismatch += 1
-                self._absences.mark(candidate.residency)
-                raise
+                sent_again = sent_again or not isinstance(error, UNTOUCHED)
+                tried.add(target.candidate.node.name)
+                trace.retries += 1
+                self.totals.retries += 1
             else:
                 return
 
-    async def _candidate(self, ask: Ask, trace: Trace, responder: Responder) -> Candidate:
-        """The node to call, after waiting for a load if it must be."""
-        model = ask.body.get("model")
-        while True:
-            route = resolve(self._current.get(), tenant=trace.tenant, model=model)
-            trace.route, trace.alias = route, route.alias.name
-            responder.annotate({"x-lorekeeper-version": route.version.label})
-            candidate = self._choose(route)
-            if candidate is not None:
-                trace.tier, trace.node = trace.tier or "gpu", candidate.node.name
-                responder.annotate({"x-lorekeeper-node": candidate.node.name, "x-lorekeeper-tier": trace.tier})
-                return candidate
-            trace.tier = "cold"
-            await self._wait(route.version.id, model, trace)
+    def _may_retry(self, error: EngineFault, target: Target, trace: Trace, *, sent_again: bool) -> bool:
+        if isinstance(error, UNTOUCHED):
+            # Nodes that fail more slowly than they are passed over would be tried in turn for ever.
+            has_time = time.monotonic() < trace.arrived + self._cold_wait_s
+            return has_time and (target.candidate.residency is not None or target.others > trace.retries)
+        return may_be_sent_again(error, others=target.others, sent_again=sent_again) and self._budget.spend()
 
-    def _choose(self, route: Route) -> Candidate | None:
-        found = candidates(self._current.get(), route.version, is_absent=self._absences.covers)
-        return choose(found, in_flight=self.totals.in_flight)
+    def _note(self, error: EngineFault, target: Target) -> None:
+        """Pass over what the engine has just disowned."""
+        if isinstance(error, VersionMismatch):
+            self.totals.version_mismatch += 1
+        residency = target.candidate.residency
+        if residency is not None and isinstance(error, (EngineLostVersion, EngineUnreachable, VersionMismatch)):
+            self._absences.mark(residency)
 
-    async def _wait(self, version_id: UUID, model: object, trace: Trace) -> None:
-        def is_wanted() -> bool:
-            return resolve(self._current.get(), tenant=trace.tenant, model=model).version.id == version_id
-
-        began = time.monotonic()
+    async def _attempt(self, ask: Ask, target: Target, trace: Trace, responder: Responder) -> None:
+        candidate = target.candidate
+        residency = candidate.residency
+        shadow = self._mirror.wants(ask, target, trace)
+        flight = self._fleet.enter(candidate.node.name, None if residency is None else residency.version_id)
+        trace.mark_sent()
         try:
-            await self._cold.wait(
-                version_id, tenant=trace.tenant, until=trace.arrived + self._cold_wait_s, is_wanted=is_wanted
-            )
-        finally:
-            trace.load_s += time.monotonic() - began
+            answer = await self._upstream.send(engine_call(ask, candidate, request_id=trace.request_id))
+            if shadow is not None:
+                answer = shadow.tap = Tap(answer)
+            try:
+                trace.usage = await self._relay(answer, ask, target, trace, responder)
+            finally:
+                answer.close()
+        except EngineFault as error:
+            trace.mark_answered()
+            self._fleet.failed(flight, error)
+            raise
+        except BaseException:
+            # The client left, the version was revoked, the engine can't do this: nothing that it could help.
+            trace.mark_answered()
+            self._fleet.give_up(flight)
+            raise
+        trace.mark_answered()
+        self._fleet.succeed(flight)
+        _observe(flight, trace)
+        if shadow is not None:
+            self._mirror.offer(shadow)
 
-    async def _attempt(self, ask: Ask, candidate: Candidate, trace: Trace, responder: Responder) -> None:
+    def _relay(
+        self, answer: EngineAnswer, ask: Ask, target: Target, trace: Trace, responder: Responder
+    ) -> Coroutine[Any, None, Usage]:
         def begin() -> None:
-            self._check_served(candidate.residency.version_id)
+            self._check_served(target)
+            if trace.fallback:
+                responder.annotate({b"x-lorekeeper-fallback": trace.fallback.encode()})
             trace.mark_first_byte()
 
-        call = engine_call(ask, candidate, request_id=trace.request_id)
-        trace.mark_sent()
-        with self.totals.flying(candidate.node.name):
-            async with self._upstream.open(call) as answer:
-                trace.usage = await relay(
-                    answer,
-                    engine_name=candidate.residency.engine_name,
-                    responder=responder,
-                    on_first_byte=begin,
-                )
+        if answer.status == _OK:
+            return relay(answer, engine_name=target.candidate.form.answers_as, responder=responder, on_first_byte=begin)
+        return _refuse(answer, ask, target, responder, begin)
 
-    def _check_served(self, version_id: UUID) -> None:
+    def _check_served(self, target: Target) -> None:
         """Raise VersionRevoked if the version was withdrawn while a connection or the first token was waited for."""
-        version = self._current.get().versions.get(version_id)
+        residency = target.candidate.residency
+        if residency is None or self._current.peek() is target.snapshot:
+            return
+        version = self._current.get().versions.get(residency.version_id)
         if version is None or not version.may_be_served:
             message = "The version was revoked before it began to answer."
             raise VersionRevoked(message, param="model")
 
 
-def engine_call(ask: Ask, candidate: Candidate, *, request_id: str) -> EngineCall:
-    """The call to the engine: the client's body with the model replaced by the version's engine name."""
-    headers = {name: ask.headers[name] for name in _FORWARDED if _FORWARDABLE.fullmatch(ask.headers.get(name, ""))}
-    body = {**ask.body, "model": candidate.residency.engine_name}
-    return EngineCall(
-        url=candidate.node.engine_url.rstrip("/") + ask.path,
-        headers={**headers, "content-type": "application/json", "x-request-id": request_id},
-        body=json.dumps(body, separators=(",", ":")).encode(),
+async def _refuse(
+    answer: EngineAnswer, ask: Ask, target: Target, responder: Responder, on_first_byte: Callable[[], None]
+) -> Usage:
+    """Send what the engine says is wrong with the request."""
+    body = await answer.whole(_LONGEST_REFUSAL)
+    document = refusal(answer.status, body, names=target.candidate.names, model=str(ask.body.get("model")))
+    on_first_byte()
+    await responder.whole(answer.status, JSON_HEADERS, document)
+    return _NO_TOKENS
+
+
+def _observe(flight: Flight, trace: Trace) -> None:
+    """Let the node's pace be known by what this stream took; a whole answer doesn't show its first token."""
+    usage = trace.usage
+    if not trace.stream or usage.completion_tokens is None:
+        return
+    first_ms = (trace.first_byte_at - trace.sent_at) * 1000
+    pace = flight.state.pace
+    pace.observe_decode(
+        batch=flight.batch, tokens=usage.completion_tokens, took_ms=trace.last_engine_s * 1000 - first_ms
     )
-
-
-def is_warm(current: CurrentSnapshot, absences: Absences, version_id: UUID) -> bool:
-    """Whether some node can answer with the version now."""
-    snapshot = current.get()
-    version = snapshot.versions.get(version_id)
-    return version is not None and bool(candidates(snapshot, version, is_absent=absences.covers))
+    pace.observe_prefill(prompt_tokens=usage.prompt_tokens or 0, took_ms=first_ms)

@@ -3,7 +3,9 @@
 GatewayError
 ├── BadRequest                  the request can't be understood
 │   ├── BadJson                 not a JSON object, too deep, trailing data
-│   └── MissingModel            no `model`, or not a string
+│   ├── MissingModel            no `model`, or not a string
+│   ├── FieldNotAllowed         a field that would choose an adapter, or reach into an engine
+│   └── InvalidFeedback         a mark that can't be understood
 ├── BodyTooLarge
 ├── BodyTooSlow
 ├── UnsupportedMedia            not application/json, or compressed
@@ -12,18 +14,28 @@ GatewayError
 ├── VersionRevoked              the alias points to a version that must not answer any more
 ├── ModelNotFound               unknown alias, another tenant's alias, or no valid name: one answer for all
 ├── RouteNotFound               no such path
+├── EndpointNotServed           the path exists here, but the engine behind the model doesn't serve it
 ├── MethodNotAllowed
+├── RateLimited                 the tenant has used up one of its limits; carries `retry_after_s`
+│   └── TooManyConcurrent, RequestsExceeded, TokensExceeded, GpuTimeExceeded, FeedbackExceeded
 ├── Unavailable                 try again later; carries `retry_after_s`
 │   ├── NotReady                no routing snapshot yet
 │   ├── VersionUnavailable      the alias points to a version that the snapshot doesn't hold
 │   ├── NotWarmInTime           still loading when the wait was over
-│   ├── NoCapacity, NoNode, LoadRefused, LoadFailed     what the control plane answered to the demand
+│   ├── NoCapacity, NoNode, LoadRefused, LoadFailed, LoadShed     what the control plane answered to the demand
+│   │   └── DiskFull, EngineFull (no capacity), OverQuota (shed)      and what it says of why
+│   ├── NotLoaded               loaded nowhere, and the tenant's class of service doesn't wait
+│   ├── NoSlotInTime            loaded, but other versions kept all slots busy
+│   ├── NodesDown               every engine that could answer is down
 │   ├── TooManyWaiting          the bound of waiting requests is reached
+│   ├── FeedbackNotKept         no more marks can be held while the database is away
 │   └── GatewayBusy             no upstream connection free
 └── EngineFault                 the engine's doing
     ├── EngineUnreachable       no connection: the request was never sent
     ├── EngineLostVersion       the engine doesn't know the version (it was restarted)
     ├── EngineDropped           the connection broke after sending, before the first byte of the answer
+    ├── EngineBusy              the engine takes no more requests now
+    ├── EngineFailed            the engine answered with an error of its own
     ├── EngineSilent            no byte within the time limit
     ├── EngineBroken            the answer broke off in the middle
     ├── EngineUnreadable        an answer that can't be checked
@@ -65,6 +77,18 @@ class MissingModel(BadRequest):
     """The body names no model."""
 
     code = "missing_model"
+
+
+class FieldNotAllowed(BadRequest):
+    """The body has a field that no client may send to an engine."""
+
+    code = "field_not_allowed"
+
+
+class InvalidFeedback(BadRequest):
+    """The body isn't a mark for a request."""
+
+    code = "invalid_feedback"
 
 
 class BodyTooLarge(GatewayError):
@@ -115,10 +139,53 @@ class RouteNotFound(GatewayError):
     code = "not_found"
 
 
+class EndpointNotServed(GatewayError):
+    """The engine behind the model has no such path: it answers chats, say, and makes no embeddings."""
+
+    code = "endpoint_not_served"
+
+
 class MethodNotAllowed(GatewayError):
     """The path exists, with another method."""
 
     code = "method_not_allowed"
+
+
+class RateLimited(GatewayError):
+    """One of the tenant's limits is used up for now."""
+
+    code = "rate_limit_exceeded"
+    retryable = True
+
+
+class TooManyConcurrent(RateLimited):
+    """As many of the tenant's requests are under way as may be."""
+
+    code = "concurrent_requests_exceeded"
+
+
+class RequestsExceeded(RateLimited):
+    """The tenant's requests per minute are used up."""
+
+    code = "request_limit_exceeded"
+
+
+class TokensExceeded(RateLimited):
+    """The tenant's tokens per minute are used up."""
+
+    code = "token_limit_exceeded"
+
+
+class GpuTimeExceeded(RateLimited):
+    """The tenant's engine time per minute is used up."""
+
+    code = "gpu_time_exceeded"
+
+
+class FeedbackExceeded(RateLimited):
+    """The tenant's marks per minute are used up."""
+
+    code = "feedback_limit_exceeded"
 
 
 class Unavailable(GatewayError):
@@ -146,10 +213,40 @@ class NotWarmInTime(Unavailable):
     code = "version_loading"
 
 
+class NotLoaded(Unavailable):
+    """The version is loaded nowhere, and the tenant's class of service says not to wait for it."""
+
+    code = "version_not_loaded"
+
+
+class NoSlotInTime(Unavailable):
+    """The version is loaded, but other versions in flight kept every slot busy until the wait was over."""
+
+    code = "no_slot"
+
+
+class NodesDown(Unavailable):
+    """Every engine that could answer is down."""
+
+    code = "nodes_down"
+
+
 class NoCapacity(Unavailable):
     """Every fitting node is full."""
 
     code = "no_capacity"
+
+
+class DiskFull(NoCapacity):
+    """The disk of the node that would load the version has no room for its files."""
+
+    code = "disk_full"
+
+
+class EngineFull(NoCapacity):
+    """The engine that would load the version takes no more of them."""
+
+    code = "engine_full"
 
 
 class NoNode(Unavailable):
@@ -170,10 +267,28 @@ class LoadFailed(Unavailable):
     code = "load_failed"
 
 
+class LoadShed(Unavailable):
+    """The load queue is full, or the tenant's part of it or its quota is used up."""
+
+    code = "load_shed"
+
+
+class OverQuota(LoadShed):
+    """The tenant's quota doesn't allow the version beside what may not leave."""
+
+    code = "over_quota"
+
+
 class TooManyWaiting(Unavailable):
     """Too many requests wait for loads already."""
 
     code = "too_many_waiting"
+
+
+class FeedbackNotKept(Unavailable):
+    """As many marks wait for the database as may."""
+
+    code = "feedback_not_kept"
 
 
 class GatewayBusy(Unavailable):
@@ -206,6 +321,20 @@ class EngineDropped(EngineFault):
     """The connection broke after the request was sent and before the first byte came back."""
 
     code = "engine_dropped"
+    retryable = True
+
+
+class EngineBusy(EngineFault):
+    """The engine takes no more requests for now."""
+
+    code = "engine_busy"
+    retryable = True
+
+
+class EngineFailed(EngineFault):
+    """The engine answered with an error of its own, before the first byte of an answer."""
+
+    code = "engine_failed"
     retryable = True
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 import psycopg
@@ -12,6 +13,14 @@ _COLD_WAIT_S = 30.0
 _SNAPSHOT_POLL_S = 3.0
 _UPSTREAM_TIMEOUT_S = 600.0
 _DRAIN_S = 30.0
+_SHADOWS = 8
+_MOST_SHADOWS = 1000
+_CLIENTS = ("llhttp", "aiohttp")
+_MOST_PROCESSES = 256
+_FEEDBACK_PER_MINUTE = 12_000
+_MOST_FEEDBACK = 10_000_000
+_SPOOL_BYTES = 1024**3
+_MIN_SPOOL_BYTES = 1024**2
 
 
 class SettingsError(Exception):
@@ -30,13 +39,22 @@ class Settings:
     upstream_timeout_s: float = _UPSTREAM_TIMEOUT_S
     upstream_connections: int = 1024
     drain_s: float = _DRAIN_S
+    drain_notice_s: float = 0.0
+    client: str = _CLIENTS[0]
+    processes: int = 1
+    metrics_token: str = field(default="", repr=False)
     max_body_bytes: int = 8 * 1024 * 1024
     max_json_depth: int = 64
     body_timeout_s: float = 30.0
     max_waiting: int = 2000
     max_waiting_each: int = 500
+    shadows: int = _SHADOWS
+    shadow_share: float = 0.1
+    feedback_per_minute: int = _FEEDBACK_PER_MINUTE
     record_bound: int = 50_000
-    record_flush_s: float = 0.5
+    record_flush_s: float = 1.0
+    state_folder: Path | None = None
+    spool_bytes: int = _SPOOL_BYTES
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
@@ -53,6 +71,16 @@ class Settings:
             snapshot_poll_s=_seconds(env, "LOREKEEPER_SNAPSHOT_POLL", _SNAPSHOT_POLL_S),
             upstream_timeout_s=_seconds(env, "LOREKEEPER_UPSTREAM_TIMEOUT", _UPSTREAM_TIMEOUT_S),
             drain_s=_seconds(env, "LOREKEEPER_GATEWAY_DRAIN", _DRAIN_S),
+            drain_notice_s=_seconds(env, "LOREKEEPER_GATEWAY_DRAIN_NOTICE", 0.0),
+            client=_one_of(env, "LOREKEEPER_GATEWAY_CLIENT", _CLIENTS),
+            metrics_token=env.get("LOREKEEPER_GATEWAY_METRICS_TOKEN", ""),
+            processes=_count(env, "LOREKEEPER_GATEWAY_PROCESSES", 1, least=1, most=_MOST_PROCESSES),
+            shadows=_count(env, "LOREKEEPER_GATEWAY_SHADOWS", _SHADOWS, least=0, most=_MOST_SHADOWS),
+            feedback_per_minute=_count(
+                env, "LOREKEEPER_GATEWAY_FEEDBACK", _FEEDBACK_PER_MINUTE, least=1, most=_MOST_FEEDBACK
+            ),
+            state_folder=_folder(env.get("LOREKEEPER_GATEWAY_STATE_FOLDER")),
+            spool_bytes=_bytes(env, "LOREKEEPER_GATEWAY_SPOOL_BYTES", _SPOOL_BYTES, least=_MIN_SPOOL_BYTES),
         )
 
 
@@ -64,6 +92,37 @@ def _database_url(url: str) -> str:
         message = "LOREKEEPER_GATEWAY_DB_URL must be like postgresql://user:password@host:port/database"
         raise SettingsError(message) from None
     return url
+
+
+def _one_of(env: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    """The first of the choices where none is made."""
+    text = env.get(name) or choices[0]
+    if text not in choices:
+        message = f"{name} must be one of {', '.join(choices)}, not {text!r}"
+        raise SettingsError(message)
+    return text
+
+
+def _count(env: Mapping[str, str], name: str, default: int, *, least: int, most: int) -> int:
+    text = env.get(name) or str(default)
+    if not text.isdecimal() or not least <= int(text) <= most:
+        message = f"{name} must be a number from {least} to {most}, not {text!r}"
+        raise SettingsError(message)
+    return int(text)
+
+
+def _folder(name: str | None) -> Path | None:
+    return Path(name) if name else None
+
+
+def _bytes(env: Mapping[str, str], name: str, default: int, *, least: int) -> int:
+    text = env.get(name)
+    if not text:
+        return default
+    if not text.isdecimal() or int(text) < least:
+        message = f"{name} must be a number of bytes from {least} on, not {text!r}"
+        raise SettingsError(message)
+    return int(text)
 
 
 def _seconds(env: Mapping[str, str], name: str, default: float) -> float:

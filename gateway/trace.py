@@ -1,31 +1,42 @@
 """What is learnt about one request while it's served; becomes its record at the end."""
 
 import time
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from gateway.records import RequestRecord
-from gateway.routing.resolve import Route
+from gateway.records.shapes import RequestRecord
 from gateway.upstream.answers import Usage
 
+if TYPE_CHECKING:
+    from uuid import UUID
 
-@dataclass(slots=True)
+_NO_USAGE = Usage()
+
+
 class Trace:
-    """Facts and monotonic times of one request. `tier` is where the version was when the request came."""
+    """Facts and monotonic times of one request.
 
-    request_id: str
-    at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    arrived: float = field(default_factory=time.monotonic)
-    tenant: str = ""
-    alias: str = ""
-    route: Route | None = None
+    `tier` is where the version was when the request came, `version_id` the version that answered, or would have;
+    `path`, `side` and `fallback` as in the record. `sent_at` and `last_engine_s` are of the last try; `engine_s` is all
+    time in engines.
+    """
+
+    # Most of it is never set: a request pays for what it has.
+    tenant = alias = tier = side = fallback = ""
+    version_id: "UUID | None" = None
     node: str | None = None
-    tier: str = ""
-    stream: bool = False
-    sent_at: float | None = None
-    first_byte_at: float | None = None
-    load_s: float = 0.0
-    usage: Usage = field(default_factory=Usage)
+    stream = False
+    retries = 0
+    sent_at = first_byte_at = load_s = engine_s = last_engine_s = 0.0
+    usage = _NO_USAGE
+
+    def __init__(self, request_id: str, *, tenant: str = "", path: str = "") -> None:
+        """Begin now."""
+        self.request_id = request_id
+        self.at = datetime.now(UTC)
+        self.arrived = time.monotonic()
+        self.tenant = tenant
+        self.path = path
 
     def mark_sent(self) -> None:
         """The request goes out to an engine now."""
@@ -35,28 +46,39 @@ class Trace:
         """The first byte goes to the client now."""
         self.first_byte_at = time.monotonic()
 
+    def mark_answered(self) -> None:
+        """The engine has sent its last byte, or failed."""
+        self.last_engine_s = time.monotonic() - self.sent_at
+        self.engine_s += self.last_engine_s
+
     def record(self, *, status: int, error_kind: str) -> RequestRecord:
         """The record of the finished request."""
-        now = time.monotonic()
+        arrived, usage = self.arrived, self.usage
         return RequestRecord(
-            at=self.at,
-            request_id=self.request_id,
-            tenant=self.tenant,
-            alias=self.alias,
-            version_id=None if self.route is None else self.route.version.id,
-            node=self.node,
-            tier=self.tier,
-            status=status,
-            error_kind=error_kind,
-            queue_ms=0 if self.sent_at is None else _ms(self.sent_at - self.arrived - self.load_s),
-            load_ms=_ms(self.load_s),
-            ttft_ms=0 if self.first_byte_at is None else _ms(self.first_byte_at - self.arrived),
-            total_ms=_ms(now - self.arrived),
-            prompt_tokens=self.usage.prompt_tokens,
-            completion_tokens=self.usage.completion_tokens,
-            stream=self.stream,
+            self.at,
+            self.request_id,
+            self.tenant,
+            self.alias,
+            self.version_id,
+            self.node,
+            self.tier,
+            status,
+            error_kind,
+            _ms(self.sent_at - arrived - self.load_s) if self.sent_at else 0,
+            _ms(self.load_s) if self.load_s else 0,
+            _ms(self.first_byte_at - arrived) if self.first_byte_at else 0,
+            _ms(time.monotonic() - arrived),
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            self.stream,
+            self.path,
+            self.side,
+            False,
+            self.fallback,
+            self.retries,
+            _ms(self.engine_s),
         )
 
 
 def _ms(seconds: float) -> int:
-    return max(0, round(seconds * 1000))
+    return int(seconds * 1000 + 0.5) if seconds > 0 else 0

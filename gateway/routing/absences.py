@@ -40,5 +40,7 @@ class Absences:
 
     def covers(self, residency: Residency) -> bool:
         """Whether to pass this residency over: marked lately, and unchanged in the snapshot since."""
+        if not self._marked:
+            return False
         absence = self._marked.get((residency.node, residency.version_id))
         return absence is not None and absence.residency == residency and self._clock() < absence.until

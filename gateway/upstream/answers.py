@@ -4,11 +4,16 @@ import json
 import re
 from dataclasses import dataclass
 
+import orjson
+
 from gateway.errors import EngineUnreadable, VersionMismatch
 
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _TAIL_BYTES = 64 * 1024
+# The usage stands in the last event or before the last, after whatever was said.
+_USAGE_BYTES = 16 * 1024
 _LAST_EVENTS = 3
 # A larger count isn't one, and the database would refuse it together with the records beside it.
 _MOST_TOKENS = 2**31 - 1
@@ -23,25 +28,31 @@ class Usage:
 
 
 def check_model(document: object, engine_name: str) -> None:
-    """Raise VersionMismatch unless the document says that `engine_name` answered."""
-    model = document.get("model") if isinstance(document, dict) else None
+    """Raise VersionMismatch unless the document says that `engine_name` answered.
+
+    It says so in `model`; an event of a stream of /v1/responses in the `model` of its `response`.
+    """
+    found = document if isinstance(document, dict) else {}
+    inner = found.get("response")
+    model = inner.get("model") if isinstance(inner, dict) and "model" not in found else found.get("model")
     if model != engine_name:
         message = "The engine answered with another version than the one asked for; its answer was thrown away."
         raise VersionMismatch(message)
 
 
-def check_json_answer(body: bytes, engine_name: str) -> Usage:
-    """Check a whole JSON answer; raises EngineUnreadable or VersionMismatch."""
+def check_json_answer(body: bytes, engine_name: str | None) -> Usage:
+    """Check a whole JSON answer, its model too unless that is None; raises EngineUnreadable or VersionMismatch."""
     document = _parse(body)
     if document is None:
         message = "The engine's answer isn't valid JSON."
         raise EngineUnreadable(message)
-    check_model(document, engine_name)
+    if engine_name is not None:
+        check_model(document, engine_name)
     return _usage(document) or Usage()
 
 
-def first_event_is_right(seen: bytes, engine_name: str) -> bool:
-    """Whether the stream so far holds its first data event, which names `engine_name`.
+def first_event_is_right(seen: bytes, engine_name: str | None) -> bool:
+    """Whether the stream so far holds its first data event, which names `engine_name` unless that is None.
 
     False while there is none yet. An error event names no model and is let through.
     Raises EngineUnreadable or VersionMismatch.
@@ -56,9 +67,15 @@ def first_event_is_right(seen: bytes, engine_name: str) -> bool:
     if document is None:
         message = "The engine's stream doesn't begin with a JSON event."
         raise EngineUnreadable(message)
-    if not (isinstance(document, dict) and "error" in document and "model" not in document):
+    if engine_name is not None and not _is_error(document):
         check_model(document, engine_name)
     return True
+
+
+def _is_error(document: object) -> bool:
+    if not isinstance(document, dict) or "model" in document or "response" in document:
+        return False
+    return "error" in document or document.get("type") == "error"
 
 
 class UsageTail:
@@ -76,8 +93,15 @@ class UsageTail:
 
     def usage(self) -> Usage:
         """The usage in the last events seen."""
-        events = [data for data in map(_data, _EVENT_END.split(bytes(self._tail))) if data and data != b"[DONE]"]
-        found = (_usage(_parse(data)) for data in reversed(events[-_LAST_EVENTS:]))
+        at = self._tail.rfind(b'"usage"', max(0, len(self._tail) - _USAGE_BYTES))
+        if at < 0:
+            return Usage()
+        # Where its event begins: only that much of the end has to be taken apart.
+        begin = -1
+        for end in _ENDS:
+            begin = max(begin, self._tail.rfind(end, max(begin, 0), at))
+        events = [data for data in map(_data, _EVENT_END.split(bytes(self._tail[begin + 1 :]))) if data]
+        found = (_usage(_parse(data)) for data in reversed(events[:_LAST_EVENTS]))
         return next((usage for usage in found if usage is not None), Usage())
 
 
@@ -87,6 +111,11 @@ def _data(event: bytes) -> bytes | None:
 
 
 def _parse(data: bytes) -> object:
+    """The JSON document, or None. Engines in Python may say NaN, which strictly is none, and clients take it."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -94,10 +123,17 @@ def _parse(data: bytes) -> object:
 
 
 def _usage(document: object) -> Usage | None:
-    usage = document.get("usage") if isinstance(document, dict) else None
+    """What stands in `usage`, at the top or in the `response` of an event; embeddings have no completion."""
+    if not isinstance(document, dict):
+        return None
+    usage = document.get("usage")
+    inner = document.get("response")
+    if usage is None and isinstance(inner, dict):
+        usage = inner.get("usage")
     if not isinstance(usage, dict):
         return None
-    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
+    asked = usage.get("prompt_tokens", usage.get("input_tokens"))
+    return Usage(_count(asked), _count(usage.get("completion_tokens", usage.get("output_tokens"))))
 
 
 def _count(value: object) -> int | None:

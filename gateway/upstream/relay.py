@@ -1,84 +1,75 @@
 """Passing an engine's answer on: checked before its first byte leaves, untouched after."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from gateway.errors import EngineLostVersion, EngineUnreadable
+from gateway.errors import EngineUnreadable
 from gateway.upstream.answers import Usage, UsageTail, check_json_answer, first_event_is_right
-from gateway.upstream.ports import EngineAnswer
-from gateway.wire.asgi import Responder
+from gateway.upstream.ports import EngineAnswer, media_of
+from gateway.wire.connection import Responder
 
-_KEPT_HEADERS = ("content-type", "cache-control", "retry-after")
+_KEPT_HEADERS = (b"content-type", b"cache-control", b"retry-after")
 _LONGEST_DOCUMENT = 64 * 1024 * 1024
 _LONGEST_HEAD = 1024 * 1024
 # Each look reads the head from its start: an engine that sends single bytes would hold up everybody's requests.
 _MOST_LOOKS = 1000
-_OK = 200
-_NOT_FOUND = 404
 
 
 async def relay(
-    answer: EngineAnswer, *, engine_name: str, responder: Responder, on_first_byte: Callable[[], None]
+    answer: EngineAnswer, *, engine_name: str | None, responder: Responder, on_first_byte: Callable[[], None]
 ) -> Usage:
-    """Send the answer to the client and return the tokens that it reports.
+    """Send an engine's successful answer to the client and return the tokens that it reports.
 
+    `engine_name` is the model that the answer must name; None where engines of that kind don't tell.
     `on_first_byte` is called just before the first byte leaves, and may still refuse the answer by raising.
-    Raises EngineLostVersion, EngineUnreadable or VersionMismatch while nothing has been sent; EngineBroken or
-    EngineSilent at any time.
+    Raises EngineUnreadable or VersionMismatch while nothing has been sent; EngineBroken or EngineSilent at any time.
     """
-    if answer.status == _NOT_FOUND:
-        message = "The engine doesn't know the version any more."
-        raise EngineLostVersion(message)
-    if answer.headers.get("content-encoding", "identity") != "identity":
+    if answer.headers.get(b"content-encoding", b"identity") != b"identity":
         message = "The engine compressed its answer, although it was asked not to."
         raise EngineUnreadable(message)
-    if answer.status == _OK and answer.media == "text/event-stream":
+    if media_of(answer.headers) == b"text/event-stream":
         return await _relay_stream(answer, engine_name, responder, on_first_byte)
-    body = await _read_whole(answer)
-    usage = check_json_answer(body, engine_name) if answer.status == _OK else Usage()
+    body = await answer.whole(_LONGEST_DOCUMENT)
+    usage = check_json_answer(body, engine_name)
     on_first_byte()
-    await responder.whole(answer.status, _kept(answer), body)
+    await responder.whole(answer.status, _kept(answer.headers), body)
     return usage
 
 
 async def _relay_stream(
-    answer: EngineAnswer, engine_name: str, responder: Responder, on_first_byte: Callable[[], None]
+    answer: EngineAnswer, engine_name: str | None, responder: Responder, on_first_byte: Callable[[], None]
 ) -> Usage:
     tail = UsageTail()
+    connection, feed = responder.connection, tail.feed
+    write = connection.write
+
+    def take(data: bytes) -> bool:
+        feed(data)
+        write(data)
+        return not connection.is_slow
+
     head = await _checked_head(answer, engine_name)
-    tail.feed(head)
     on_first_byte()
-    await responder.start(answer.status, _kept(answer))
-    await responder.chunk(head)
-    async for chunk in answer.chunks:
-        tail.feed(chunk)
-        await responder.chunk(chunk)
-    await responder.finish()
+    await responder.start(answer.status, _kept(answer.headers))
+    take(head)
+    await responder.drained()
+    while not await answer.forward(take):
+        await responder.drained()
+    responder.finish()
     return tail.usage()
 
 
-async def _checked_head(answer: EngineAnswer, engine_name: str) -> bytes:
-    head, looks = b"", 0
-    async for chunk in answer.chunks:
-        head, looks = head + chunk, looks + 1
+async def _checked_head(answer: EngineAnswer, engine_name: str | None) -> bytes:
+    head = b""
+    for _ in range(_MOST_LOOKS):
+        chunk = await answer.read()
+        head += chunk
         if first_event_is_right(head, engine_name):
             return head
-        if len(head) > _LONGEST_HEAD or looks >= _MOST_LOOKS:
+        if not chunk or len(head) > _LONGEST_HEAD:
             break
     message = "The engine's stream holds no event that could be checked."
     raise EngineUnreadable(message)
 
 
-async def _read_whole(answer: EngineAnswer) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in answer.chunks:
-        size += len(chunk)
-        if size > _LONGEST_DOCUMENT:
-            message = f"The engine's answer is over {_LONGEST_DOCUMENT} bytes."
-            raise EngineUnreadable(message)
-        parts.append(chunk)
-    return b"".join(parts)
-
-
-def _kept(answer: EngineAnswer) -> dict[str, str]:
-    return {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
+def _kept(headers: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    return {name: headers[name] for name in _KEPT_HEADERS if name in headers}

@@ -1,12 +1,13 @@
 """The gateway's own answers: JSON documents, and errors in OpenAI's form with their HTTP status."""
 
-import json
 from collections.abc import Mapping
 
-from gateway import errors
-from gateway.wire.asgi import Responder
+import orjson
 
-JSON_HEADERS: Mapping[str, str] = {"content-type": "application/json"}
+from gateway import errors
+from gateway.wire.connection import Responder
+
+JSON_HEADERS: Mapping[bytes, bytes] = {b"content-type": b"application/json"}
 
 _INVALID_REQUEST = "invalid_request_error"
 _SERVER_ERROR = "server_error"
@@ -18,11 +19,19 @@ _STATUS: Mapping[type[errors.GatewayError], tuple[int, str]] = {
     errors.VersionRevoked: (403, _INVALID_REQUEST),
     errors.ModelNotFound: (404, _INVALID_REQUEST),
     errors.RouteNotFound: (404, _INVALID_REQUEST),
+    errors.EndpointNotServed: (404, _INVALID_REQUEST),
     errors.MethodNotAllowed: (405, _INVALID_REQUEST),
     errors.BodyTooSlow: (408, _INVALID_REQUEST),
     errors.BodyTooLarge: (413, _INVALID_REQUEST),
     errors.UnsupportedMedia: (415, _INVALID_REQUEST),
+    errors.RateLimited: (429, "rate_limit"),
+    errors.TooManyConcurrent: (429, "concurrent_requests"),
+    errors.RequestsExceeded: (429, "requests"),
+    errors.TokensExceeded: (429, "tokens"),
+    errors.GpuTimeExceeded: (429, "gpu_time"),
+    errors.FeedbackExceeded: (429, "feedback"),
     errors.EngineSilent: (504, _SERVER_ERROR),
+    errors.EngineBusy: (503, _SERVER_ERROR),
     errors.EngineFault: (502, _SERVER_ERROR),
     errors.Unavailable: (503, _SERVER_ERROR),
     errors.GatewayError: (500, _SERVER_ERROR),
@@ -40,25 +49,24 @@ def error_document(error: errors.GatewayError) -> dict[str, object]:
     return {"error": {"message": error.message, "type": kind, "param": error.param, "code": error.code}}
 
 
-def error_headers(error: errors.GatewayError) -> dict[str, str]:
+def error_headers(error: errors.GatewayError) -> dict[bytes, bytes]:
     """The headers that go with an error's answer."""
     headers = dict(JSON_HEADERS)
     if error.retry_after_s is not None:
-        headers["retry-after"] = str(error.retry_after_s)
+        headers[b"retry-after"] = b"%d" % error.retry_after_s
     if isinstance(error, errors.NotAuthenticated):
-        headers["www-authenticate"] = "Bearer"
-    if isinstance(error, errors.BodyTooSlow):
-        # A body that is too large is read to its end and thrown away instead: closing under it would lose the answer.
-        headers["connection"] = "close"
+        headers[b"www-authenticate"] = b"Bearer"
     return headers
 
 
 async def send_error(responder: Responder, error: errors.GatewayError) -> None:
     """Answer with an error."""
     status, _ = status_and_type(error)
-    await responder.whole(status, error_headers(error), json.dumps(error_document(error)).encode())
+    # A body that is too large is read to its end and thrown away instead: closing under it would lose the answer.
+    closes = isinstance(error, errors.BodyTooSlow)
+    await responder.whole(status, error_headers(error), orjson.dumps(error_document(error)), closes=closes)
 
 
 async def send_json(responder: Responder, document: Mapping[str, object], *, status: int = 200) -> None:
     """Answer with a JSON document."""
-    await responder.whole(status, JSON_HEADERS, json.dumps(document).encode())
+    await responder.whole(status, JSON_HEADERS, orjson.dumps(document))
