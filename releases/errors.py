@@ -4,7 +4,12 @@ LorekeeperError
 └── ReleaseError
     ├── TargetNotServable
     ├── RevisionChanged
-    └── NothingToRollBackTo
+    ├── NothingToRollBackTo
+    ├── ReleaseActive
+    ├── WrongReleaseState
+    ├── ApprovalsMissing
+    ├── AliasIsSplit
+    └── ReleaseNeeded
 """
 
 from registry.errors import LorekeeperError
@@ -28,3 +33,33 @@ class RevisionChanged(ReleaseError):
 
 class NothingToRollBackTo(ReleaseError):
     code = "nothing_to_roll_back_to"
+
+
+class ReleaseActive(ReleaseError):
+    """A release of the alias is under way: until it is over nothing else moves or splits the alias."""
+
+    code = "release_active"
+
+
+class WrongReleaseState(ReleaseError):
+    """The release is too far, not far enough, or over, for what was asked."""
+
+    code = "wrong_release_state"
+
+
+class ApprovalsMissing(ReleaseError):
+    """The release's plan asks for more approvals than it has."""
+
+    code = "approvals_missing"
+
+
+class AliasIsSplit(ReleaseError):
+    """Somebody splits the alias by hand, which a release would have to undo."""
+
+    code = "alias_is_split"
+
+
+class ReleaseNeeded(ReleaseError):
+    """The alias is protected: it is moved by releases and rollbacks alone."""
+
+    code = "release_needed"

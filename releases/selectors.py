@@ -11,16 +11,23 @@ from registry.actors import Actor
 from registry.errors import NotFound
 from registry.models import Version
 from registry.permissions import Action
-from registry.selectors import get_tenant
+from registry.selectors import get_tenant, versions_with_relations
 from registry.states import VersionState
-from releases.history import Moved, rollback_target
-from releases.models import Alias, AliasRevision
-from releases.states import MoveKind
+from releases.history import Moved, rollback_target, standing_moves
+from releases.models import Alias, AliasRevision, AliasSplit, Release, Rollback
+from releases.states import ACTIVE_STATES, MoveKind, ReleaseState
 
 
 def aliases_with_relations() -> QuerySet[Alias]:
     """Aliases with everything that naming them or showing them needs."""
-    return Alias.objects.select_related("tenant", "adapter__tenant", "version__adapter__tenant")
+    named = ("tenant", "adapter__tenant", "version__adapter__tenant")
+    return Alias.objects.select_related(*named, "split__candidate__adapter", "split__shadow__adapter", "protection")
+
+
+def splits_with_relations() -> QuerySet[AliasSplit]:
+    """Splits with everything that naming them or showing them needs."""
+    named = ("alias__tenant", "candidate__adapter__tenant", "shadow__adapter__tenant")
+    return AliasSplit.objects.select_related(*named)
 
 
 def lock_alias(found: QuerySet[Alias]) -> Alias | None:
@@ -31,6 +38,12 @@ def lock_alias(found: QuerySet[Alias]) -> Alias | None:
     """
     key = found.select_for_update(no_key=True).values_list("pk", flat=True).first()
     return None if key is None else aliases_with_relations().get(pk=key)
+
+
+def lock_versions(keys: set[UUID]) -> dict[UUID, Version]:
+    """In the order of their keys, so that two moves don't wait for each other in a circle."""
+    versions = versions_with_relations().select_for_update(of=("self",), no_key=True).filter(pk__in=keys)
+    return {version.pk: version for version in versions.order_by("pk")}
 
 
 def get_alias(*, actor: Actor, tenant: str, name: str, action: Action = Action.VIEW_TENANT) -> Alias:
@@ -59,20 +72,42 @@ def version_ids_by_alias(*, adapter_id: int) -> dict[str, UUID]:
 
 
 def versions_aliased_since(*, version_ids: Iterable[UUID], since: datetime) -> frozenset[UUID]:
-    """Those of the versions that an alias pointed at for some time after ``since``, or does now."""
+    """Those of the versions that an alias pointed at for some time after ``since``, or does now, with its split.
+
+    What a release that isn't over goes from and to counts as pointed at.
+    """
     wanted = set(version_ids)
     later = AliasRevision.objects.filter(at__gt=since)
     found = set(Alias.objects.filter(version_id__in=wanted).values_list("version_id", flat=True))
+    found |= split_targets(versions=wanted) | release_targets(versions=wanted)
     found |= set(later.filter(version_id__in=wanted).values_list("version_id", flat=True))
     # What a move took the alias away from stood until that move.
     found |= set(later.filter(previous_version_id__in=wanted).values_list("previous_version_id", flat=True))
     return frozenset(found)
 
 
+def split_targets(*, versions: Iterable[UUID]) -> frozenset[UUID]:
+    """Those of the versions that answer as the candidate or the shadow of an alias."""
+    wanted = set(versions)
+    splits = AliasSplit.objects.filter(Q(candidate_id__in=wanted) | Q(shadow_id__in=wanted))
+    found = {version_id for pair in splits.values_list("candidate_id", "shadow_id") for version_id in pair}
+    return frozenset(found & wanted)
+
+
+def release_targets(*, versions: Iterable[UUID]) -> frozenset[UUID]:
+    """Those of the versions that a release which isn't over goes from or to."""
+    wanted = set(versions)
+    named = active_releases().filter(Q(stable_id__in=wanted) | Q(candidate_id__in=wanted))
+    found = {version_id for pair in named.values_list("stable_id", "candidate_id") for version_id in pair}
+    return frozenset(found & wanted)
+
+
 def alias_history(alias_id: int) -> list[Moved]:
     """All moves of an alias, in the order in which they happened."""
-    rows = AliasRevision.objects.filter(alias_id=alias_id).order_by("number").values_list("kind", "version_id")
-    return [Moved(kind=MoveKind(kind), version_id=version_id) for kind, version_id in rows]
+    rows = (
+        AliasRevision.objects.filter(alias_id=alias_id).order_by("number").values_list("kind", "version_id", "number")
+    )
+    return [Moved(MoveKind(kind), version_id, number) for kind, version_id, number in rows]
 
 
 def rollback_targets_of(*, adapter_id: int) -> frozenset[UUID]:
@@ -86,3 +121,78 @@ def _lost_versions(alias_id: int) -> frozenset[UUID]:
     """The versions in an alias's history that it can't go back to."""
     lost = Q(state=VersionState.REVOKED.value) | Q(purged_at__isnull=False)
     return frozenset(Version.objects.filter(lost, alias_revisions__alias_id=alias_id).values_list("pk", flat=True))
+
+
+def releases_with_relations() -> QuerySet[Release]:
+    """Releases with everything that naming them or showing them needs."""
+    named = ("alias__tenant", "alias__adapter__tenant", "stable__adapter__tenant", "candidate__adapter__tenant")
+    return Release.objects.select_related(*named, "template", "made_by")
+
+
+def active_releases() -> QuerySet[Release]:
+    """Those that are not over, of all tenants."""
+    return releases_with_relations().filter(state__in=[state.value for state in ACTIVE_STATES])
+
+
+def active_release(alias_id: int) -> Release | None:
+    """The release of the alias that isn't over, if there is one."""
+    return active_releases().filter(alias_id=alias_id).first()
+
+
+def get_release(*, actor: Actor, tenant: str, alias: str, number: int, action: Action = Action.VIEW_TENANT) -> Release:
+    """Raises ``NotFound`` or ``PermissionDenied``."""
+    owner = get_alias(actor=actor, tenant=tenant, name=alias, action=action)
+    release = releases_with_relations().filter(alias=owner, number=number).first()
+    if release is None:
+        raise NotFound(_("%(alias)s has no release %(number)d.") % {"alias": owner, "number": number}, field="number")
+    return release
+
+
+def list_releases(*, actor: Actor, tenant: str) -> QuerySet[Release]:
+    owner = get_tenant(actor=actor, name=tenant)
+    return releases_with_relations().filter(alias__tenant=owner)
+
+
+def list_rollbacks(*, actor: Actor, tenant: str, alias: str) -> QuerySet[Rollback]:
+    """The rollbacks of an alias, with how long each took."""
+    owner = get_alias(actor=actor, tenant=tenant, name=alias)
+    named = ("alias__tenant", "release", "left__adapter__tenant")
+    return Rollback.objects.select_related(*named).filter(alias=owner)
+
+
+def lock_release(release_id: UUID) -> Release:
+    """The release, locked until the transaction ends together with its alias, which is locked first.
+
+    Whatever changes an alias or a release takes its locks in one order: aliases, releases, versions, records.
+    """
+    alias = lock_alias(Alias.objects.filter(pk__in=Release.objects.filter(pk=release_id).values("alias")))
+    _lock_rows(Release.objects.filter(pk=release_id))
+    release = releases_with_relations().get(pk=release_id)
+    if alias is not None:
+        release.alias = alias
+    return release
+
+
+def lock_active_release(alias: Alias) -> Release | None:
+    """The release of a locked alias that isn't over, locked, too."""
+    return _lock_release_of(alias, active_releases())
+
+
+def lock_promoted_release(alias: Alias, history: Iterable[Moved]) -> Release | None:
+    """The release that brought a locked alias to where it points, locked, too; None if it was moved there by hand."""
+    standing = standing_moves(history)[-1]
+    promoted = Release.objects.filter(state=ReleaseState.PROMOTED.value, stable_revision=standing.revision - 1)
+    return _lock_release_of(alias, promoted)
+
+
+def _lock_release_of(alias: Alias, found: QuerySet[Release]) -> Release | None:
+    keys = _lock_rows(found.filter(alias=alias).order_by("-number"))
+    if not keys:
+        return None
+    release = releases_with_relations().get(pk=keys[0])
+    release.alias = alias
+    return release
+
+
+def _lock_rows(found: QuerySet[Release]) -> list[UUID]:
+    return list(found.select_for_update(of=("self",), no_key=True).values_list("pk", flat=True)[:1])

@@ -15,8 +15,10 @@ from registry.selectors import get_version
 from releases.api.answers import AliasAnswer, AliasRevisionAnswer
 from releases.api.documents import alias_document, alias_revision_document
 from releases.api.inputs import AliasFilters, AliasHistoryFilters, AliasInput, RollbackInput
-from releases.selectors import get_alias, list_alias_history, list_aliases
-from releases.services.aliases import NO_ALIAS_YET, roll_back_alias, set_alias
+from releases.selectors import get_alias, list_aliases
+from releases.served import list_alias_times
+from releases.services.aliases import roll_back_alias, set_alias
+from releases.services.revisions import NO_ALIAS_YET
 
 
 class AliasesView(ApiView):
@@ -58,8 +60,9 @@ class AliasHistoryView(ApiView):
         responses={200: listed(AliasRevisionAnswer)},
     )
     def get(self, request: Request, tenant: str, alias: str) -> Response:
-        rows = list_alias_history(actor=actor_of(request), tenant=tenant, name=alias)
-        wanted = rows.filter(**read_filters(request, AliasHistoryFilters))
+        filters = read_filters(request, AliasHistoryFilters)
+        rows = list_alias_times(actor=actor_of(request), tenant=tenant, name=alias, at=filters.pop("at", None))
+        wanted = rows.filter(**filters)
         return page(request, wanted, ordering=("-number",), document=alias_revision_document)
 
 
@@ -71,7 +74,8 @@ class AliasRollbackView(ApiView):
         actor = actor_of(request)
         body = read_input(request, RollbackInput)
         found = get_alias(actor=actor, tenant=tenant, name=alias, action=Action.ROLL_BACK_ALIAS)
-        return answer(alias_document(roll_back_alias(actor=actor, alias=found, **body)), request)
+        rolled = roll_back_alias(actor=actor, alias=found, asked_at=self.came_at, **body)
+        return answer(alias_document(rolled), request)
 
 
 def _named_revision(request: Request, actor: Actor, tenant: str, name: str) -> int | None:

@@ -10,7 +10,8 @@ class Alias(models.Model):
     """A stable name in a tenant and the one version it stands for now. Rules: ``releases/sql/invariants.sql``."""
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="aliases")
-    name = models.CharField(max_length=63)
+    # As long as any name of an adapter with ".default" behind it.
+    name = models.CharField(max_length=71)
     adapter = models.ForeignKey(Adapter, on_delete=models.PROTECT, related_name="aliases")
     version = models.ForeignKey(Version, on_delete=models.PROTECT, related_name="aliases")
     revision = models.PositiveIntegerField(default=1)

@@ -1,27 +1,27 @@
 """Moving an alias, and moving it back."""
 
-from typing import Final
-from uuid import UUID
+from datetime import datetime
 
 from django.db import transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from registry.actors import Actor
 from registry.models import Adapter, Tenant, Version
-from registry.naming import check_name
+from registry.naming import check_alias_name
 from registry.permissions import Action, require_in_tenant
-from registry.selectors import versions_with_relations
 from registry.states import VersionState
-from releases import events
-from releases.errors import NothingToRollBackTo, RevisionChanged, TargetNotServable
-from releases.history import rollback_target
+from releases.errors import TargetNotServable
 from releases.models import Alias
-from releases.ports import PORTS
-from releases.selectors import alias_history, lock_alias
+from releases.selectors import lock_active_release, lock_alias, lock_versions
+from releases.services.guards import require_by_hand, require_mover, require_no_release
+from releases.services.moves import announce_move, carry_out_move
+from releases.services.names import require_name
+from releases.services.releases.rollback import Undoing, undo_move, undo_release
+from releases.services.revisions import require_revision
+from releases.services.splits import end_split
 from releases.states import MoveKind
-from releases.transitions import begin_alias, lock_alias_name, move_alias
-
-NO_ALIAS_YET: Final = 0
+from releases.transitions import begin_alias, lock_alias_name
 
 
 @transaction.atomic
@@ -37,38 +37,55 @@ def set_alias(
 ) -> Alias:
     """Point the alias at ``version``, making it if it isn't there. Quiet when it points there already.
 
-    With ``expected_revision`` it moves only from that revision; 0 means that there is no such alias yet.
+    With ``expected_revision`` it moves only from that revision; 0 means that there is no such alias yet. A split ends.
 
     Raises:
         TargetNotServable: the version is another tenant's or adapter's, not approved, or withdrawn.
         RevisionChanged: the alias is at another revision than expected.
+        NameTaken: the tenant calls an alias of another tenant by that name.
+        ReleaseActive: a release of the alias is under way.
+        ReleaseNeeded: the alias is moved by releases alone.
 
     """
     require_in_tenant(actor, Action.MOVE_ALIAS, tenant.pk)
-    check_name(name, field="alias")
+    check_alias_name(name, field="alias")
     lock_alias_name(tenant, name)
     alias = lock_alias(Alias.objects.filter(tenant=tenant, name=name))
-    _require_revision(alias, expected_revision)
+    if alias is not None:
+        require_mover(alias, actor)
+    require_revision(alias, expected_revision)
     if alias is not None and alias.version_id == version.pk:
         return alias
-    previous = None if alias is None else alias.version
-    target = _lock_target(version, adapter=adapter, tenant=tenant, previous=previous)
+    require_name(name, tenant=tenant, adapter=adapter, alias=alias)
     if alias is None:
+        target = _lock_target(version, adapter=adapter, tenant=tenant, previous=None)
         alias = begin_alias(actor=actor, tenant=tenant, name=name, version=target, reason=reason)
-    else:
-        move_alias(alias, actor=actor, to=target, kind=MoveKind.MOVE, reason=reason)
-    return _announce(alias, actor=actor, previous=previous, reason=reason)
+        return announce_move(alias, actor=actor, previous=None, reason=reason)
+    require_no_release(alias)
+    require_by_hand(alias)
+    target = _lock_target(version, adapter=adapter, tenant=tenant, previous=alias.version)
+    alias = end_split(alias, actor=actor, reason=reason)
+    return carry_out_move(alias, actor=actor, to=target, kind=MoveKind.MOVE, reason=reason)
 
 
 @transaction.atomic
-def roll_back_alias(*, actor: Actor, alias: Alias, reason: str = "", from_revision: int | None = None) -> Alias:
-    """Point the alias at the version that served before the current one; see ``releases.history`` for the rule.
+def roll_back_alias(
+    *,
+    actor: Actor,
+    alias: Alias,
+    reason: str = "",
+    from_revision: int | None = None,
+    asked_at: datetime | None = None,
+) -> Alias:
+    """Have the version answer that answered before: see ``releases.history`` for which one that is.
 
-    It needs no approval and skips every gate. ``from_revision`` is the revision to get away from: if the alias has
-    moved past it already, nothing happens, so that a repeated request is harmless.
+    A release that is under way ends with it, and the alias keeps its version unless that is revoked or removed. It
+    needs no approval, skips every gate and ends a split. ``from_revision`` is the revision to get away from: if the
+    alias has moved past it already, nothing happens, so that a repeated request is harmless. ``asked_at`` is when
+    somebody asked for it.
 
     Raises:
-        NothingToRollBackTo: no earlier version of this alias is left that isn't revoked.
+        NothingToRollBackTo: no release is under way and no earlier version of this alias is left that isn't revoked.
         RevisionChanged: the alias has never been at ``from_revision``.
 
     """
@@ -76,20 +93,10 @@ def roll_back_alias(*, actor: Actor, alias: Alias, reason: str = "", from_revisi
     locked = lock_alias(Alias.objects.filter(pk=alias.pk)) or alias
     if from_revision is not None and from_revision < locked.revision:
         return locked
-    _require_revision(locked, from_revision)
-    previous = locked.version
-    move_alias(locked, actor=actor, to=_lock_last_good(locked), kind=MoveKind.ROLLBACK, reason=reason)
-    return _announce(locked, actor=actor, previous=previous, reason=reason)
-
-
-def _require_revision(alias: Alias | None, expected: int | None) -> None:
-    revision = NO_ALIAS_YET if alias is None else alias.revision
-    if expected is not None and expected != revision:
-        raise RevisionChanged(
-            _("The alias is at revision %(is)d, not %(expected)d: somebody moved it. Look at it again.")
-            % {"is": revision, "expected": expected},
-            field="expected_revision",
-        )
+    require_revision(locked, from_revision)
+    undoing = Undoing(actor=actor, reason=reason, asked_at=asked_at or timezone.now())
+    release = lock_active_release(locked)
+    return undo_move(locked, undoing) if release is None else undo_release(release, undoing)
 
 
 def _lock_target(version: Version, *, adapter: Adapter, tenant: Tenant, previous: Version | None) -> Version:
@@ -97,7 +104,7 @@ def _lock_target(version: Version, *, adapter: Adapter, tenant: Tenant, previous
 
     The one that is left is locked with it: the row of history refers to both.
     """
-    target = _lock_versions({version.pk} if previous is None else {version.pk, previous.pk})[version.pk]
+    target = lock_versions({version.pk} if previous is None else {version.pk, previous.pk})[version.pk]
     if target.adapter_id != adapter.pk or target.adapter.tenant_id != tenant.pk:
         raise TargetNotServable(
             _("%(version)s is not a version of %(adapter)s.") % {"version": target, "adapter": adapter},
@@ -116,28 +123,3 @@ def _lock_target(version: Version, *, adapter: Adapter, tenant: Tenant, previous
             field="version",
         )
     return target
-
-
-def _lock_last_good(alias: Alias) -> Version:
-    history = alias_history(alias.pk)
-    versions = _lock_versions({row.version_id for row in history})
-    lost = {pk for pk, version in versions.items() if version.state == VersionState.REVOKED or version.purged_at}
-    target = rollback_target(history, lost=lost)
-    if target is None:
-        raise NothingToRollBackTo(
-            _("%(alias)s has no earlier version to go back to that isn't revoked or removed.") % {"alias": alias}
-        )
-    return versions[target]
-
-
-def _lock_versions(keys: set[UUID]) -> dict[UUID, Version]:
-    """In the order of their keys, so that two moves don't wait for each other in a circle."""
-    versions = versions_with_relations().select_for_update(of=("self",), no_key=True).filter(pk__in=keys)
-    return {version.pk: version for version in versions.order_by("pk")}
-
-
-def _announce(alias: Alias, *, actor: Actor, previous: Version | None, reason: str) -> Alias:
-    events.alias_moved(actor=actor, alias=alias, previous=previous, reason=reason)
-    target = alias.version_id
-    transaction.on_commit(lambda: PORTS.prewarm(actor=actor, version_id=target), robust=True)
-    return alias
