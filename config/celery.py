@@ -1,4 +1,4 @@
-"""The Celery application of the workers: queues ``validate`` and ``control``, and one beat."""
+"""The Celery application of the workers: queues ``validate``, ``control`` and ``webhooks``, and one beat."""
 
 import os
 
@@ -12,6 +12,9 @@ django.setup()
 
 from django.conf import settings
 
+from config.metrics.tasks import count_tasks
+
+count_tasks()
 app = Celery("lorekeeper", broker=settings.BROKER_URL)
 app.conf.update(
     accept_content=["json"],
@@ -40,11 +43,39 @@ app.conf.update(
             "schedule": settings.STORE_SWEEP_S,
             "options": {"queue": "control", "expires": 600},
         },
+        "count-requests": {
+            "task": "workers.tasks.count_requests",
+            "schedule": 2,
+            "options": {"queue": "control", "expires": 60},
+        },
+        # Ends of loads nudge it too: this is for places that come free otherwise, for deadlines, and for lost nudges.
+        "serve-load-queues": {
+            "task": "workers.tasks.serve_load_queues",
+            "schedule": 1,
+            "options": {"queue": "control", "expires": 60},
+        },
+        "plan-pools": {
+            "task": "workers.tasks.plan_pools",
+            "schedule": 15,
+            "options": {"queue": "control", "expires": 60},
+        },
+        # Verbs nudge it, too: this is for what releases wait for, and for lost nudges.
+        "steer-releases": {
+            "task": "workers.tasks.steer_releases",
+            "schedule": 1,
+            "options": {"queue": "control", "expires": 30},
+        },
         # Which chains are due for a checkpoint is asked each time, so that a run that failed is soon made up for.
         "keep-audit": {
             "task": "workers.tasks.keep_audit",
             "schedule": 30,
             "options": {"queue": "control", "expires": 60},
+        },
+        # It looks at the audit log for what has happened, so nobody needs to nudge it for that.
+        "deliver-webhooks": {
+            "task": "workers.tasks.deliver_webhooks",
+            "schedule": 1,
+            "options": {"queue": "webhooks", "expires": 30},
         },
     },
 )

@@ -1,5 +1,6 @@
 """Django settings. Every value comes from the environment (prefix ``LOREKEEPER_``); see docs/configuration.md."""
 
+import ipaddress
 import os
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ def _seconds(name: str, default: float) -> float:
 
 DEBUG = _env("DEBUG", "0") == "1"
 SECRET_KEY = os.environ["LOREKEEPER_SECRET_KEY"]
+# Those before it: what they sealed is still read.
+SECRET_KEY_FALLBACKS = [key for key in _env("SECRET_KEY_FALLBACKS").split(",") if key]
 ALLOWED_HOSTS = [host for host in _env("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]").split(",") if host]
 PUBLIC_URL = _env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
 
@@ -33,6 +36,7 @@ INSTALLED_APPS = [
     "config.wiring.WiringConfig",
 ]
 MIDDLEWARE = [
+    "config.metrics.http.MetricsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "config.client_addresses.ClientAddressMiddleware",
     "config.request_ids.RequestIdMiddleware",
@@ -103,6 +107,7 @@ RATE_LIMITS = {
     "application": int(_env("RATE_LIMIT", "1200")),
     "gateway": int(_env("RATE_LIMIT_MACHINES", "60000")),
     "node": int(_env("RATE_LIMIT_MACHINES", "60000")),
+    "monitor": int(_env("RATE_LIMIT_MACHINES", "60000")),
     "anonymous": int(_env("RATE_LIMIT_ANONYMOUS", "600")),
 }
 
@@ -144,16 +149,29 @@ AUDIT_CHECKPOINT_S = _seconds("AUDIT_CHECKPOINT", 3600)
 # A bucket with an object lock keeps every version of everything in it, so artifacts may be better off in another.
 AUDIT_BUCKET = _env("AUDIT_BUCKET", STORE["bucket"])
 AUDIT_LOCK_DAYS = int(_env("AUDIT_LOCK_DAYS", "365"))
+# Where webhooks may go beside the public internet.
+WEBHOOK_NETWORKS = [ipaddress.ip_network(each.strip()) for each in _env("WEBHOOK_NETWORKS").split(",") if each.strip()]
+WEBHOOK_LOG_DAYS = int(_env("WEBHOOK_LOG_DAYS", "30"))
 # What the validating worker runs versions on: <root>/<base model>/<revision>; without it they are not run.
 BASE_MODEL_FOLDERS = Path(_env("BASE_MODEL_FOLDERS")) if _env("BASE_MODEL_FOLDERS") else None
 EVALUATION_S = _seconds("EVALUATION_SECONDS", 600)
 EVALUATION_MEMORY_BYTES = int(_env("EVALUATION_MEMORY", str(16 * 1024**3)))
 
+# Where the processes of one service count together; without it each counts for itself.
+METRICS_FOLDER = Path(_env("METRICS_FOLDER")) if _env("METRICS_FOLDER") else None
+# Where a worker answers /metrics; web does on its own address.
+METRICS_ADDRESS = _env("METRICS")
+METRICS_WINDOW_S = _seconds("METRICS_WINDOW", 300)
+METRICS_LABELS = int(_env("METRICS_LABELS", "50"))
+
 VALIDATE_DEADLINE_S = _seconds("VALIDATE_DEADLINE", 120)
 COMMAND_DEADLINE_S = _seconds("COMMAND_DEADLINE", 60)
 NODE_TIMEOUT_S = _seconds("NODE_TIMEOUT", 15)
 DRAIN_S = _seconds("DRAIN_SECONDS", 5)
+RECYCLE_DEADLINE_S = _seconds("RECYCLE_DEADLINE", 600)
 EVICT_GRACE_S = _seconds("EVICT_GRACE", 300)
+# Whole days beside today that request records are kept for. Predictions look back four weeks.
+REQUEST_RECORD_DAYS = int(_env("REQUEST_RECORD_DAYS", "35"))
 SWEEP_S = _seconds("SWEEP_SECONDS", 2)
 STORE_SWEEP_S = _seconds("STORE_SWEEP_SECONDS", 3600)
 UPLOAD_TTL_S = _seconds("UPLOAD_TTL", 86_400)

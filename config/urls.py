@@ -1,10 +1,12 @@
 from django.urls import include, path
 
 from config.health import alive, ready
+from config.metrics.page import MetricsView
 
 urlpatterns = [
     path("healthz", alive),
     path("readyz", ready),
+    path("metrics", MetricsView.as_view()),
     path("", include("registry.urls")),
     path("api/v1/", include("releases.urls")),
     path("api/v1/", include("cachecontrol.urls")),

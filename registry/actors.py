@@ -6,7 +6,7 @@ from typing import Literal
 
 from registry.states import Role, Scope
 
-ActorKind = Literal["person", "application", "gateway", "node", "system", "anonymous"]
+ActorKind = Literal["person", "application", "gateway", "node", "monitor", "system", "anonymous"]
 How = Literal["", "api", "hub", "task", "command"]
 
 

@@ -17,25 +17,38 @@ VALIDATE_VERSION = "workers.tasks.validate_version"
 REVALIDATE_VERSION = "workers.tasks.revalidate_version"
 PURGE_VERSION = "workers.tasks.purge_version"
 RECONCILE_VERSION = "workers.tasks.reconcile_version"
+SERVE_LOAD_QUEUE = "workers.tasks.serve_load_queue"
+STEER_RELEASE = "workers.tasks.steer_release"
+DELIVER_WEBHOOKS = "workers.tasks.deliver_webhooks"
 
 _QUEUES = {
     VALIDATE_VERSION: "validate",
     REVALIDATE_VERSION: "validate",
     PURGE_VERSION: "control",
     RECONCILE_VERSION: "control",
+    SERVE_LOAD_QUEUE: "control",
+    STEER_RELEASE: "control",
+    DELIVER_WEBHOOKS: "webhooks",
 }
 
 _sender = Celery("lorekeeper-sender", broker=settings.BROKER_URL, set_as_current=False)
 _sender.conf.update(
-    broker_transport_options={"socket_timeout": 5, "socket_connect_timeout": 2},
+    # Whoever waits for an answer doesn't wait for a broker that is away: one more try, and the sweep does the rest.
+    broker_transport_options={
+        "socket_timeout": 5,
+        "socket_connect_timeout": 2,
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_step": 0,
+    },
     broker_connection_timeout=2,
     task_ignore_result=True,
 )
 
 
-def nudge(task: str, **kwargs: str | int) -> None:
-    """Send ``task`` once the current transaction has committed."""
-    transaction.on_commit(lambda: _send(task, _QUEUES[task], kwargs), robust=True)
+def nudge(task: str, *, after_s: float = 0.0, **kwargs: str | int) -> None:
+    """Send ``task`` once the current transaction has committed; it begins ``after_s`` seconds later."""
+    transaction.on_commit(lambda: _send(task, _QUEUES[task], kwargs, after_s), robust=True)
 
 
 class BrokerAway(RegistryError):
@@ -53,8 +66,8 @@ def send_to_node(node: str, task: str, command: dict[str, Any]) -> None:
         raise BrokerAway(_("The message broker does not answer.")) from error
 
 
-def _send(task: str, queue: str, kwargs: dict[str, str | int]) -> None:
+def _send(task: str, queue: str, kwargs: dict[str, str | int], after_s: float) -> None:
     try:
-        _sender.send_task(task, kwargs=kwargs, queue=queue, retry=False)
+        _sender.send_task(task, kwargs=kwargs, queue=queue, countdown=after_s or None, retry=False)
     except OperationalError as error:
         logger.warning("nudge %s was not sent, the sweep will do it: %s", task, error)

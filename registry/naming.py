@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 
 from registry.errors import InvalidInput
 
+DEFAULT_ALIAS = "default"
 MAX_FILES = 256
 MAX_PATH_BYTES = 255
 MAX_SEGMENTS = 8
@@ -27,6 +28,7 @@ BUNDLE_FILE = "model.sig"
 ATTESTATION_FILE = "release.intoto.json"
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_BASE_MODEL_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?", re.ASCII)
 _VERSION_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 # The platform's own audit chain, and what addresses begin with: ours and those of the Hugging Face Hub.
@@ -73,7 +75,7 @@ class FileKindRefused(NamingError):
 
 
 def check_name(value: str, *, field: str = "name") -> str:
-    """Return `value` if it may name a tenant, adapter, alias, node or base model; else raise `BadName`."""
+    """Return `value` if it may name a tenant, adapter, alias or node; else raise `BadName`."""
     if not _NAME.fullmatch(value):
         message = (
             f"{field}: {_shown(value)} is not a name, as it {_name_fault(value)}: 1 to 63 of a-z, 0-9 and '-', "
@@ -83,11 +85,36 @@ def check_name(value: str, *, field: str = "name") -> str:
     return value
 
 
+def default_alias_name(adapter: str) -> str:
+    """The alias that every adapter with an approved version has: other names have no dot, so it is always free."""
+    return f"{adapter}.{DEFAULT_ALIAS}"
+
+
+def check_alias_name(value: str, *, field: str = "alias") -> str:
+    """Return `value` if it may name an alias: as `check_name`, or an adapter's default; else raise `BadName`."""
+    adapter, dot, last = value.partition(".")
+    if dot and last == DEFAULT_ALIAS:
+        check_name(adapter, field=field)
+        return value
+    return check_name(value, field=field)
+
+
 def check_tenant_name(value: str, *, field: str = "tenant") -> str:
     """Like `check_name`; refuses also the names that the platform keeps for itself."""
     check_name(value, field=field)
     if value in _RESERVED_TENANTS:
         raise BadName(f"{field}: '{value}' is reserved", field=field)
+    return value
+
+
+def check_base_model_name(value: str, *, field: str = "base_model") -> str:
+    """Return `value` if it may name a base model, as publishers name theirs (`llama-3.1-8b`); else raise `BadName`."""
+    if not _BASE_MODEL_NAME.fullmatch(value) or ".." in value:
+        message = (
+            f"{field}: {_shown(value)} is not the name of a base model: 1 to 63 of a-z, 0-9, '-' and single '.', "
+            "beginning and ending with a letter or digit"
+        )
+        raise BadName(message, field=field)
     return value
 
 

@@ -24,14 +24,23 @@ class Action(StrEnum):
     WITHDRAW_VERSION = "withdraw_version"
     MOVE_ALIAS = "move_alias"
     ROLL_BACK_ALIAS = "roll_back_alias"
+    MAKE_RELEASE = "make_release"
+    APPROVE_RELEASE = "approve_release"
+    START_RELEASE = "start_release"
+    STEER_RELEASE = "steer_release"
+    PROMOTE_RELEASE = "promote_release"
+    MANAGE_RELEASE_TEMPLATE = "manage_release_template"
     OPERATE_VERSION = "operate_version"
     READ_AUDIT = "read_audit"
     READ_PLATFORM_AUDIT = "read_platform_audit"
+    PROTECT_ALIAS = "protect_alias"
     MANAGE_TENANT = "manage_tenant"
     VIEW_PLATFORM = "view_platform"
     MANAGE_PLATFORM = "manage_platform"
+    VIEW_CACHE_POLICY = "view_cache_policy"
     DEMAND_VERSION = "demand_version"
     REPORT_NODE = "report_node"
+    READ_METRICS = "read_metrics"
 
 
 _READERS: Final = frozenset(Role)
@@ -49,8 +58,15 @@ ROLES_FOR: Final[dict[Action, frozenset[Role]]] = {
     Action.WITHDRAW_VERSION: frozenset({Role.REVIEWER, Role.RELEASE_MANAGER}),
     Action.MOVE_ALIAS: frozenset({Role.RELEASE_MANAGER}),
     Action.ROLL_BACK_ALIAS: frozenset({Role.RELEASE_MANAGER, Role.OPERATOR}),
+    Action.MAKE_RELEASE: frozenset({Role.RELEASE_MANAGER}),
+    Action.APPROVE_RELEASE: frozenset({Role.REVIEWER, Role.RELEASE_MANAGER}),
+    Action.START_RELEASE: frozenset({Role.RELEASE_MANAGER}),
+    Action.STEER_RELEASE: frozenset({Role.RELEASE_MANAGER, Role.OPERATOR}),
+    Action.PROMOTE_RELEASE: frozenset({Role.RELEASE_MANAGER}),
+    Action.MANAGE_RELEASE_TEMPLATE: frozenset({Role.RELEASE_MANAGER}),
     Action.OPERATE_VERSION: frozenset({Role.OPERATOR}),
     Action.READ_AUDIT: frozenset({Role.AUDITOR}),
+    Action.PROTECT_ALIAS: frozenset(),
     Action.MANAGE_TENANT: frozenset(),
 }
 
@@ -66,14 +82,23 @@ SCOPE_FOR: Final[dict[Action, Scope]] = {
     Action.WITHDRAW_VERSION: Scope.RELEASE,
     Action.MOVE_ALIAS: Scope.RELEASE,
     Action.ROLL_BACK_ALIAS: Scope.RELEASE,
+    Action.MAKE_RELEASE: Scope.RELEASE,
+    Action.APPROVE_RELEASE: Scope.RELEASE,
+    Action.START_RELEASE: Scope.RELEASE,
+    Action.STEER_RELEASE: Scope.RELEASE,
+    Action.PROMOTE_RELEASE: Scope.RELEASE,
+    Action.MANAGE_RELEASE_TEMPLATE: Scope.RELEASE,
     Action.OPERATE_VERSION: Scope.OPERATE,
     Action.READ_AUDIT: Scope.AUDIT,
     Action.READ_PLATFORM_AUDIT: Scope.AUDIT,
+    Action.PROTECT_ALIAS: Scope.ADMIN,
     Action.MANAGE_TENANT: Scope.ADMIN,
     Action.VIEW_PLATFORM: Scope.READ,
     Action.MANAGE_PLATFORM: Scope.ADMIN,
+    Action.VIEW_CACHE_POLICY: Scope.READ,
     Action.DEMAND_VERSION: Scope.DEMAND,
     Action.REPORT_NODE: Scope.NODE,
+    Action.READ_METRICS: Scope.METRICS,
 }
 
 # Approving, uploading and moving aliases are acts of a tenant's own people: being platform admin is not enough. To
@@ -82,12 +107,16 @@ ADMIN_MAY: Final = frozenset(
     {
         Action.VIEW_TENANT,
         Action.READ_AUDIT,
+        Action.PROTECT_ALIAS,
         Action.MANAGE_TENANT,
         Action.WITHDRAW_VERSION,
         Action.BREAK_GLASS,
         Action.REVALIDATE_VERSION,
     }
 )
+
+# A cache policy names every tenant with what it may hold: that is for nobody who is a member of one.
+ADMIN_ALONE_MAY: Final = frozenset({Action.MANAGE_PLATFORM, Action.READ_PLATFORM_AUDIT, Action.VIEW_CACHE_POLICY})
 
 
 def allows_in_tenant(actor: Actor, action: Action, tenant_id: int, *, roles: frozenset[Role] | None = None) -> bool:
@@ -124,7 +153,7 @@ def require_on_platform(actor: Actor, action: Action) -> None:
         return
     if SCOPE_FOR[action] not in actor.scopes:
         raise PermissionDenied(_missing(actor, action))
-    if action in (Action.MANAGE_PLATFORM, Action.READ_PLATFORM_AUDIT) and not actor.is_platform_admin:
+    if action in ADMIN_ALONE_MAY and not actor.is_platform_admin:
         raise PermissionDenied(_("Only a platform admin may do this."))
     if action is Action.VIEW_PLATFORM and not (actor.is_platform_admin or actor.roles):
         raise PermissionDenied(_("You are not a member of any tenant."))

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from registry.actors import Actor
+
 
 class AliasTargets(Protocol):
     def __call__(self, *, adapter_id: int) -> dict[str, UUID]:
@@ -32,6 +34,27 @@ class Holder:
     node: str
     observed: str
     desired: str
+
+
+class VersionApproved(Protocol):
+    def __call__(self, *, actor: Actor, version_id: UUID) -> None:
+        """The version has just become approved, in the transaction that goes on, by ``actor``."""
+        ...
+
+
+class HoldUsers(Protocol):
+    def __call__(self, *, version_id: UUID) -> frozenset[int]:
+        """Before a version is locked to be withdrawn: lock what uses it; returns what was found, for ``held``."""
+        ...
+
+
+class VersionWithdrawn(Protocol):
+    def __call__(self, *, actor: Actor, version_id: UUID, reason: str, held: frozenset[int]) -> None:
+        """The version was yanked or revoked in this transaction: let nothing be released to it.
+
+        Raises ``StaleState`` if by now more uses it than is ``held``.
+        """
+        ...
 
 
 class HoldersOf(Protocol):
@@ -61,6 +84,15 @@ def no_way_back(*, adapter_id: int) -> frozenset[UUID]:  # noqa: ARG001  a null 
     return frozenset()
 
 
+def used_nowhere(*, version_id: UUID) -> frozenset[int]:  # noqa: ARG001  a null twin
+    """The null twin: no app above gives aliases."""
+    return frozenset()
+
+
+def end_nothing(*, actor: Actor, version_id: UUID, reason: str, held: frozenset[int]) -> None:
+    """The null twin: no app above releases versions."""
+
+
 def held_nowhere(*, version_id: UUID) -> tuple[Holder, ...]:  # noqa: ARG001  a null twin
     """The null twin: no app above places versions."""
     return ()
@@ -69,6 +101,10 @@ def held_nowhere(*, version_id: UUID) -> tuple[Holder, ...]:  # noqa: ARG001  a 
 def placed_nowhere(*, version_ids: Iterable[UUID]) -> frozenset[UUID]:  # noqa: ARG001  a null twin
     """The null twin: no app above places versions."""
     return frozenset()
+
+
+def begin_nothing(*, actor: Actor, version_id: UUID) -> None:
+    """The null twin: no app above makes anything of an approved version."""
 
 
 @dataclass(slots=True)
@@ -80,6 +116,9 @@ class Ports:
     rollback_targets: RollbackTargets = no_way_back
     holders_of: HoldersOf = held_nowhere
     placed_versions: PlacedVersions = placed_nowhere
+    hold_users: HoldUsers = used_nowhere
+    version_withdrawn: VersionWithdrawn = end_nothing
+    version_approved: VersionApproved = begin_nothing
 
 
 PORTS = Ports()

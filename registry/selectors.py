@@ -33,7 +33,10 @@ from registry.models import (
     ValidationReport,
     Version,
     VersionComment,
+    WebhookDelivery,
+    WebhookEndpoint,
 )
+from registry.naming import default_alias_name
 from registry.permissions import Action, require_in_tenant, require_on_platform
 from registry.ports import PORTS, Holder
 from registry.quorum import Rules, is_approver
@@ -50,8 +53,6 @@ from registry.states import Decision, VersionState
 
 # What one answer holds at most of a list that grows without end.
 MAX_LISTED: Final = 1000
-# What an alias is called that has no other purpose than to name the version in use.
-MAIN_ALIAS: Final = "default"
 SHOWN_WITH_VERSION: Final = ("files__artifact", "approvals__reviewer")
 
 
@@ -276,7 +277,7 @@ def brief_evaluation(*, version: Version) -> EvaluationBrief:
     line = version.adapter
     sets = EvaluationSet.objects.filter(Q(adapter=line) | Q(adapter__isnull=True), tenant=line.tenant)
     chosen = sets.order_by(F("adapter").asc(nulls_last=True)).first()
-    served = main_target(PORTS.alias_targets(adapter_id=line.pk))
+    served = main_target(line, PORTS.alias_targets(adapter_id=line.pk))
     return EvaluationBrief(
         set_name="" if chosen is None else chosen.name,
         examples=() if chosen is None else parse_examples(chosen.examples),
@@ -285,13 +286,39 @@ def brief_evaluation(*, version: Version) -> EvaluationBrief:
     )
 
 
-def main_target(targets: Mapping[str, UUID]) -> UUID | None:
-    """The version in use, of what each alias of an adapter points at: the default's or, without it, all the others'.
+def main_target(adapter: Adapter, targets: Mapping[str, UUID]) -> UUID | None:
+    """The version in use, of what each alias of the adapter points at: its default's."""
+    return targets.get(default_alias_name(adapter.name))
 
-    A tenant has one alias of each name, so that not every adapter can have the default.
-    """
-    served = {targets[MAIN_ALIAS]} if MAIN_ALIAS in targets else set(targets.values())
-    return served.pop() if len(served) == 1 else None
+
+def list_webhooks(*, actor: Actor, tenant: str | None) -> QuerySet[WebhookEndpoint]:
+    """The tenant's receivers of events, or without a tenant the platform's."""
+    if tenant is None:
+        require_on_platform(actor, Action.MANAGE_PLATFORM)
+        owner = None
+    else:
+        owner = get_tenant(actor=actor, name=tenant, action=Action.MANAGE_TENANT)
+    return WebhookEndpoint.objects.select_related("tenant").filter(tenant=owner)
+
+
+def get_webhook(*, actor: Actor, tenant: str | None, name: str) -> WebhookEndpoint:
+    found = list_webhooks(actor=actor, tenant=tenant).filter(name=name).first()
+    if found is None:
+        raise NotFound(_("There is no webhook named %(name)s.") % {"name": name}, field="webhook")
+    return found
+
+
+def list_deliveries(*, endpoint: WebhookEndpoint) -> QuerySet[WebhookDelivery]:
+    """What was sent to a receiver that the caller was given to see, with its attempts and without the bodies."""
+    sent = WebhookDelivery.objects.select_related("endpoint__tenant").prefetch_related("attempts")
+    return sent.filter(endpoint=endpoint).defer("body")
+
+
+def get_delivery(*, endpoint: WebhookEndpoint, number: int) -> WebhookDelivery:
+    found = list_deliveries(endpoint=endpoint).defer(None).filter(pk=number).first()
+    if found is None:
+        raise NotFound(_("There is no such delivery to this webhook."), field="delivery")
+    return found
 
 
 def list_reports(*, actor: Actor, tenant: str, adapter: str, version: str) -> QuerySet[ValidationReport]:

@@ -59,6 +59,7 @@ class Scope(StrEnum):
     INFER = "infer"
     DEMAND = "demand"
     NODE = "node"
+    METRICS = "metrics"
 
 
 class TokenKind(StrEnum):
@@ -68,6 +69,7 @@ class TokenKind(StrEnum):
     APPLICATION = "application"
     GATEWAY = "gateway"
     NODE = "node"
+    MONITOR = "monitor"
 
 
 class Decision(StrEnum):
@@ -75,3 +77,16 @@ class Decision(StrEnum):
 
     APPROVED = "approved"
     DECLINED = "declined"
+
+
+class DeliveryState(StrEnum):
+    """Life of a webhook's delivery: pending → delivered | parked. Parked: it has not got through within a day."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    PARKED = "parked"
+
+
+DELIVERY_MOVES: Final[frozenset[tuple[DeliveryState, DeliveryState]]] = frozenset(
+    {(DeliveryState.PENDING, DeliveryState.DELIVERED), (DeliveryState.PENDING, DeliveryState.PARKED)}
+)

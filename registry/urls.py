@@ -18,6 +18,8 @@ from registry.api.hub import files as hub_files
 from registry.api.hub import pushes as hub_pushes
 from registry.api.hub import repos as hub_repos
 from registry.api.rest.openapi import OpenApiView
+from registry.api.webhooks import deliveries as webhook_deliveries
+from registry.api.webhooks import endpoints as webhooks
 
 _ADAPTER = "tenants/<str:tenant>/adapters/<str:adapter>"
 
@@ -81,6 +83,30 @@ _api = [
     path(f"{_VERSION}/holders", approvals.HoldersView.as_view()),
 ]
 
+_WEBHOOKS = "tenants/<str:tenant>/webhooks"
+_DELIVERY = "<str:webhook>/deliveries/<str:delivery>"
+
+_events = [
+    path(_WEBHOOKS, webhooks.WebhooksView.as_view()),
+    path(f"{_WEBHOOKS}/<str:webhook>", webhooks.WebhookView.as_view()),
+    path(f"{_WEBHOOKS}/<str:webhook>/rotate-secret", webhooks.RotationView.as_view()),
+    path(f"{_WEBHOOKS}/<str:webhook>/ping", webhooks.PingView.as_view()),
+    path(f"{_WEBHOOKS}/<str:webhook>/enable", webhooks.EnableView.as_view()),
+    path(f"{_WEBHOOKS}/<str:webhook>/disable", webhooks.DisableView.as_view()),
+    path(f"{_WEBHOOKS}/<str:webhook>/deliveries", webhook_deliveries.DeliveriesView.as_view()),
+    path(f"{_WEBHOOKS}/{_DELIVERY}", webhook_deliveries.DeliveryView.as_view()),
+    path(f"{_WEBHOOKS}/{_DELIVERY}/redeliver", webhook_deliveries.RedeliveryView.as_view()),
+    path("webhooks", webhooks.PlatformWebhooksView.as_view()),
+    path("webhooks/<str:webhook>", webhooks.PlatformWebhookView.as_view()),
+    path("webhooks/<str:webhook>/rotate-secret", webhooks.PlatformRotationView.as_view()),
+    path("webhooks/<str:webhook>/ping", webhooks.PlatformPingView.as_view()),
+    path("webhooks/<str:webhook>/enable", webhooks.PlatformEnableView.as_view()),
+    path("webhooks/<str:webhook>/disable", webhooks.PlatformDisableView.as_view()),
+    path("webhooks/<str:webhook>/deliveries", webhook_deliveries.PlatformDeliveriesView.as_view()),
+    path(f"webhooks/{_DELIVERY}", webhook_deliveries.PlatformDeliveryView.as_view()),
+    path(f"webhooks/{_DELIVERY}/redeliver", webhook_deliveries.PlatformRedeliveryView.as_view()),
+]
+
 _HUB_REPO = "api/models/<str:tenant>/<str:repo>"
 
 # The Hugging Face Hub's addresses: clients take nothing but the root of a host for an endpoint.
@@ -106,6 +132,7 @@ _hub = [
 
 urlpatterns = [
     path("api/v1/", include(_api)),
+    path("api/v1/", include(_events)),
     path(".well-known/lorekeeper/keys.json", keys.KeysView.as_view()),
     path("store/<str:ticket>", store.StoreView.as_view()),
     *_hub,

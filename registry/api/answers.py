@@ -43,7 +43,7 @@ class PersonAnswer(serializers.Serializer[Any]):
 
 class WhoAmIAnswer(serializers.Serializer[Any]):
     person = PersonAnswer(allow_null=True)
-    kind = serializers.ChoiceField(choices=["person", "application", "gateway", "node", "system"])
+    kind = serializers.ChoiceField(choices=["person", "application", "gateway", "node", "monitor", "system"])
     tenant = serializers.CharField(allow_null=True, help_text="The one tenant that the token belongs to, if any.")
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=[scope.value for scope in Scope]))
     roles = serializers.DictField(

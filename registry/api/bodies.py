@@ -3,8 +3,9 @@
 from typing import Any
 
 from django.utils.translation import gettext as _
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
-from rest_framework.serializers import Serializer
+from rest_framework.serializers import CharField, Field, ListField, ListSerializer, Serializer
 
 from registry.api.inputs import VersionInput
 from registry.base_models import strict_json
@@ -25,6 +26,9 @@ def check_input(data: Any, shape: type[Serializer[Any]]) -> dict[str, Any]:  # n
         raise InvalidInput(_("The body holds a NUL character or is nested too deep."))
     form = shape(data=data)
     form.is_valid(raise_exception=True)
+    for name, field in form.fields.items():
+        if _is_overlong(field, data.get(name)):
+            raise ValidationError({name: [_("This is longer than the API's document allows.")]})
     return dict(form.validated_data)
 
 
@@ -41,6 +45,19 @@ def read_upload(manifest: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON valu
     body = check_input(manifest, VersionInput)
     files = [SignedFile(path=file["path"], size=file["size"], sha256=file["sha256"]) for file in body["files"]]
     return {**body, "files": files}
+
+
+def _is_overlong(field: Field[Any, Any, Any, Any] | None, given: Any) -> bool:  # noqa: ANN401  any JSON value
+    """Whether a text in it is longer than declared as it came: fields measure it without the blanks at its ends."""
+    if isinstance(field, CharField):
+        return isinstance(given, str) and field.max_length is not None and len(given) > field.max_length
+    if isinstance(field, ListField | ListSerializer):
+        return isinstance(given, list) and any(_is_overlong(field.child, each) for each in given)
+    if isinstance(field, Serializer):
+        return isinstance(given, dict) and any(
+            _is_overlong(each, given.get(name)) for name, each in field.fields.items()
+        )
+    return False
 
 
 def _has_nul(value: Any, depth: int = 0) -> bool:  # noqa: ANN401  any JSON value

@@ -12,6 +12,7 @@ from registry.models.signatures import PipelineKey, PipelineSignature, Signature
 from registry.models.tenants import Membership, Tenant
 from registry.models.tokens import ApiToken
 from registry.models.validations import Revalidation, ValidationReport
+from registry.models.webhooks import WebhookAttempt, WebhookCursor, WebhookDelivery, WebhookEndpoint
 
 __all__ = [
     "Adapter",
@@ -44,4 +45,8 @@ __all__ = [
     "Version",
     "VersionComment",
     "VersionFile",
+    "WebhookAttempt",
+    "WebhookCursor",
+    "WebhookDelivery",
+    "WebhookEndpoint",
 ]

@@ -19,6 +19,7 @@ from registry.actors import Actor
 from registry.errors import DigestChanged, InvalidInput, PermissionDenied, SelfApproval, StaleState, WrongState
 from registry.models import Approval, Version
 from registry.permissions import Action, require_in_tenant
+from registry.ports import PORTS
 from registry.quorum import Rules, Standing, Word, is_approver, judge, stands
 from registry.reviews import case_of, lock_policy, policy_of, rules_of, subject_of
 from registry.selectors import versions_with_relations
@@ -228,6 +229,7 @@ def _complete(version: Version, offer: _Offer, standing: Standing, seal: Seal) -
             "required": standing.required,
         },
     )
+    PORTS.version_approved(actor=offer.actor, version_id=version.pk)
 
 
 def _require_giver(version: Version, offer: _Offer, rules: Rules) -> int:

@@ -6,7 +6,7 @@ from registry.actors import Actor
 from registry.base_models.description import BaseDescription
 from registry.errors import Conflict
 from registry.models import BaseModel, BaseModelRevision
-from registry.naming import check_name, check_version_name
+from registry.naming import check_base_model_name, check_version_name
 from registry.permissions import Action, require_on_platform
 
 
@@ -21,7 +21,7 @@ def register_base_revision(
 
     """
     require_on_platform(actor, Action.MANAGE_PLATFORM)
-    model, _made = BaseModel.objects.get_or_create(name=check_name(name, field="name"))
+    model, _made = BaseModel.objects.get_or_create(name=check_base_model_name(name, field="name"))
     revision, created = BaseModelRevision.objects.select_related("base_model").get_or_create(
         base_model=model,
         label=check_version_name(label, field="revision"),

@@ -18,7 +18,7 @@ _ADMIN_SCOPES = (Scope.READ, Scope.ADMIN, Scope.AUDIT, Scope.RELEASE)
 
 
 def bootstrap_platform(*, admin_email: str, data_file: Path) -> None:
-    """Make the store ready, the admin, the admin's token and a gateway token; the tokens go to ``data_file`` (0600).
+    """Make the store ready, the admin, tokens of the admin, a gateway and a monitor; they go to ``data_file`` (0600).
 
     Tokens that the file holds and the database knows are kept.
     """
@@ -34,6 +34,10 @@ def bootstrap_platform(*, admin_email: str, data_file: Path) -> None:
         if not is_valid_token(known.get("gateway_token", "")):
             known["gateway_token"] = create_platform_token(
                 actor=actor, name="gateway", kind=TokenKind.GATEWAY, scopes=[Scope.DEMAND]
+            ).text
+        if not is_valid_token(known.get("metrics_token", "")):
+            known["metrics_token"] = create_platform_token(
+                actor=actor, name="metrics", kind=TokenKind.MONITOR, scopes=[Scope.METRICS]
             ).text
         write_secret_file(data_file, json.dumps(known, indent=2) + "\n")
 

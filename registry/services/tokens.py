@@ -31,6 +31,7 @@ _KIND_SCOPES: Final = {
     TokenKind.APPLICATION: APPLICATION_SCOPES,
     TokenKind.GATEWAY: frozenset({Scope.DEMAND}),
     TokenKind.NODE: frozenset({Scope.NODE}),
+    TokenKind.MONITOR: frozenset({Scope.METRICS}),
 }
 _TOKEN: Final = re.compile(r"lk_(?P<prefix>[0-9a-f]{12})_[A-Za-z0-9_-]{43}", re.ASCII)
 _USED_EVERY: Final = timedelta(minutes=1)
@@ -67,7 +68,7 @@ def create_tenant_token(
 def create_platform_token(
     *, actor: Actor, name: str, kind: TokenKind, scopes: Iterable[Scope], person: Person | None = None
 ) -> NewToken:
-    """Make a token that belongs to no tenant: a platform admin's, a gateway's or a node's."""
+    """Make a token that belongs to no tenant: a platform admin's, a gateway's, a node's or a monitor's."""
     require_on_platform(actor, Action.MANAGE_PLATFORM)
     return _issue(actor, name=name, kind=kind, scopes=scopes, person=person, tenant=None, expires_at=None)
 
@@ -85,7 +86,7 @@ def revoke_token(*, actor: Actor, tenant: Tenant, prefix: str) -> ApiToken:
 
 @transaction.atomic
 def revoke_platform_token(*, actor: Actor, prefix: str) -> ApiToken:
-    """Revoke an admin's, a gateway's or a node's token at once. A token already revoked stays as it is."""
+    """Revoke an admin's, a gateway's, a node's or a monitor's token at once. A token already revoked stays as it is."""
     require_on_platform(actor, Action.MANAGE_PLATFORM)
     found = ApiToken.objects.select_for_update(of=("self",), no_key=True).filter(tenant=None, prefix=prefix)
     token = found.first()
@@ -207,6 +208,7 @@ _SERVICE_KINDS: Final[dict[TokenKind, ActorKind]] = {
     TokenKind.APPLICATION: "application",
     TokenKind.GATEWAY: "gateway",
     TokenKind.NODE: "node",
+    TokenKind.MONITOR: "monitor",
 }
 
 

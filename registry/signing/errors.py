@@ -15,7 +15,8 @@ SigningError
 └── GrantError             the permission to load does not hold
     ├── GrantExpired
     ├── GrantNotYetValid
-    └── GrantForOtherNode
+    ├── GrantForOtherNode
+    └── GrantForOtherCommand  the command was changed since it was granted
 """
 
 from typing import ClassVar
@@ -108,3 +109,7 @@ class GrantNotYetValid(GrantError):
 
 class GrantForOtherNode(GrantError):
     code = "grant_for_other_node"
+
+
+class GrantForOtherCommand(GrantError):
+    code = "grant_for_other_command"

@@ -1,6 +1,7 @@
-"""Grants: short-lived signed permissions for one node to load, or to evict, one version (JWT, ES256)."""
+"""Grants: short-lived signed permissions for one node to load, fetch or evict one version (JWT, ES256)."""
 
 import base64
+import hashlib
 import json
 import uuid
 from collections.abc import Mapping
@@ -9,12 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import jwt
+import rfc8785
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from registry.signing.bundle import ReleaseClaims
 from registry.signing.errors import (
     GrantError,
     GrantExpired,
+    GrantForOtherCommand,
     GrantForOtherNode,
     GrantNotYetValid,
     NameMismatch,
@@ -29,8 +32,19 @@ MAX_GRANT_CHARACTERS = 4096
 _ISSUER = "lorekeeper"
 _TYPE = "lorekeeper-grant+jwt"
 LOAD = "load"
+FETCH = "fetch"
 EVICT = "evict"
-_TEXT_CLAIMS = ("action", "version_id", "engine_name", "tenant", "adapter", "version", "base_revision", "root_digest")
+_TEXT_CLAIMS = (
+    "action",
+    "version_id",
+    "engine_name",
+    "tenant",
+    "adapter",
+    "version",
+    "base_revision",
+    "root_digest",
+    "command",
+)
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "jti", "generation", *_TEXT_CLAIMS]
 _COORDINATE_BYTES = 32
 
@@ -48,7 +62,8 @@ class Grant:
         root_digest: digest of the version's files (hex).
         generation: of the node's residency; older ones are void.
         expires_at: with time zone; whole seconds count.
-        action: LOAD or EVICT.
+        command: `command_digest` of the command that brings it.
+        action: LOAD, FETCH (the files alone) or EVICT.
 
     """
 
@@ -62,7 +77,23 @@ class Grant:
     root_digest: str
     generation: int
     expires_at: datetime
+    command: str
     action: str = LOAD
+
+
+def command_digest(command: Mapping[str, object]) -> str:
+    """What a grant says of its command: SHA-256 in lower-case hex over the RFC 8785 form of all but its `grant`.
+
+    Raises:
+        GrantError: it holds what that form can't say, such as NaN or an integer beyond 2**53.
+
+    """
+    rest = {name: value for name, value in command.items() if name != "grant"}
+    try:
+        canonical: bytes = rfc8785.dumps(rest)
+    except (ValueError, RecursionError) as error:
+        raise GrantError(f"no grant can be for this command: {error}") from error
+    return hashlib.sha256(canonical).hexdigest()
 
 
 def issue_grant(signer: Signer, grant: Grant, *, now: datetime | None = None) -> str:
@@ -131,6 +162,17 @@ def match_release(grant: Grant, release: ReleaseClaims) -> None:
         expected, found = getattr(grant, name), getattr(release, name)
         if expected != found:
             raise NameMismatch(name, expected=expected, found=found)
+
+
+def match_command(grant: Grant, digest: str) -> None:
+    """Check that a command with this `command_digest` is the very one that was granted.
+
+    Raises:
+        GrantForOtherCommand: something in it is another.
+
+    """
+    if grant.command != digest:
+        raise GrantForOtherCommand("the command is not the one that was granted: it was changed on its way to the node")
 
 
 def _key_id(token: str) -> str:

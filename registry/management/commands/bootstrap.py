@@ -7,7 +7,7 @@ from registry.services.bootstrap import bootstrap_platform
 
 
 class Command(BaseCommand):
-    help = "Make the first platform admin and the gateway's token, and write both tokens to a file (0600)."
+    help = "Make the first platform admin, and write tokens of admin, gateway and metrics to a file (0600)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--admin-email", required=True)

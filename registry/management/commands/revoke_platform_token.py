@@ -7,7 +7,7 @@ from registry.services.tokens import revoke_platform_token
 
 
 class Command(BaseCommand):
-    help = "Revoke the token of a platform admin, a gateway or a node, given its prefix (the 12 digits after lk_)."
+    help = "Revoke the token of an admin, a gateway, a node or a monitor, given its prefix (the 12 digits after lk_)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("prefix")

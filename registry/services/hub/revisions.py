@@ -66,7 +66,7 @@ def list_refs(*, actor: Actor, repo: Repo) -> Refs:
     branches = {draft.branch: draft_commit(draft.head) if draft.head else EMPTY_COMMIT for draft in own}
     # Last, and over all others: an alias may itself be called main.
     aliases = _aliases(repo)
-    targets = {**aliases, MAIN: main_target(aliases)}
+    targets = {**aliases, MAIN: _main_target(repo, aliases)}
     branches |= {name: commits[target] for name, target in targets.items() if target in commits}
     return Refs(
         branches=tuple(Ref(name, commit) for name, commit in sorted(branches.items())),
@@ -89,7 +89,7 @@ def readable_versions(actor: Actor, repo: Repo) -> "QuerySet[Version]":
 
 def main_tree(*, actor: Actor, repo: Repo) -> Tree | None:
     """What ``main`` means to readers, if it may be read."""
-    target = main_target(_aliases(repo))
+    target = _main_target(repo, _aliases(repo))
     return _version(actor, repo, target) if target else None
 
 
@@ -112,7 +112,7 @@ def _named(actor: Actor, repo: Repo, revision: str) -> Tree | None:
 
 
 def _main(actor: Actor, repo: Repo) -> Tree | None:
-    target = main_target(_aliases(repo))
+    target = _main_target(repo, _aliases(repo))
     if target is not None:
         return _version(actor, repo, target)
     return _branch(actor, repo, MAIN) or _empty(actor, repo)
@@ -159,6 +159,10 @@ def _parents(actor: Actor, repo: Repo, tree: Tree) -> Iterator[Tree]:
         if commit is None:
             return
         yield draft_tree(commit)
+
+
+def _main_target(repo: Repo, aliases: dict[str, UUID]) -> UUID | None:
+    return main_target(repo.adapter, aliases) if repo.adapter else None
 
 
 def _aliases(repo: Repo) -> dict[str, UUID]:
