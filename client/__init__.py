@@ -27,7 +27,7 @@ from client.errors import (
 from client.models import (
     Adapter,
     Alias,
-    AliasRevision,
+    AliasProtection,
     ApprovalPolicy,
     AuditCheckpoint,
     AuditRecord,
@@ -39,12 +39,10 @@ from client.models import (
     Holder,
     Identity,
     Member,
-    Node,
     Person,
     PipelineKey,
     PipelineSignature,
     PublicKey,
-    Residency,
     RetentionEntry,
     RetentionPlan,
     RetentionPolicy,
@@ -63,6 +61,12 @@ from client.progress import Progress, SilentProgress
 from client.pull import PullResult
 from client.push import PushResult
 from client.refs import PairRef, VersionRef
+from client.resources.aliases import AliasGrant, AliasInterval, AliasRevision
+from client.resources.evictions import Eviction, Placement, WaitingLoad
+from client.resources.nodes import Drift, Node, Residency
+from client.resources.release_templates import ReleaseTemplate
+from client.resources.releases import Release, ReleaseStep, Rollback
+from client.resources.webhooks import Webhook, WebhookAttempt, WebhookDelivery
 from client.retry import RetryPolicy
 from client.sdk import LorekeeperClient
 
@@ -71,6 +75,9 @@ __version__ = "0.1.0"
 __all__ = [
     "Adapter",
     "Alias",
+    "AliasGrant",
+    "AliasInterval",
+    "AliasProtection",
     "AliasRevision",
     "ApiError",
     "ApprovalPolicy",
@@ -87,6 +94,8 @@ __all__ = [
     "ConfigurationError",
     "Conflict",
     "DigestMismatch",
+    "Drift",
+    "Eviction",
     "FolderRefused",
     "GatewayClient",
     "GivenApproval",
@@ -104,16 +113,21 @@ __all__ = [
     "Person",
     "PipelineKey",
     "PipelineSignature",
+    "Placement",
     "Progress",
     "PublicKey",
     "PullResult",
     "PushResult",
+    "Release",
+    "ReleaseStep",
+    "ReleaseTemplate",
     "Residency",
     "RetentionEntry",
     "RetentionPlan",
     "RetentionPolicy",
     "RetryPolicy",
     "Review",
+    "Rollback",
     "ServerFailed",
     "ServerUnreachable",
     "Signature",
@@ -135,6 +149,10 @@ __all__ = [
     "VersionRef",
     "VersionUpload",
     "WaitTimedOut",
+    "WaitingLoad",
+    "Webhook",
+    "WebhookAttempt",
+    "WebhookDelivery",
     "__version__",
     "verify_export",
 ]

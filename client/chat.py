@@ -1,4 +1,4 @@
-"""A small client of the gateway's chat completions, with the numbers a person wants to see: which version, how fast."""
+"""A small client of the gateway: chats, with the numbers a person wants to see (which version, how fast), and marks."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
     from client.models import JsonObject
 
+DEFAULT_MARK = "quality"
 HEADER_PREFIX = "x-lorekeeper-"
 VERSION_HEADER = "x-lorekeeper-version"
+REQUEST_ID_HEADER = "x-lorekeeper-request-id"
 _CHAT_PATH = "/v1/chat/completions"
+_FEEDBACK_PATH = "/v1/feedback"
 _DONE = "[DONE]"
 _TIMEOUT = httpx.Timeout(180.0, connect=10.0)
 _BAD_GATEWAY = 502
@@ -38,6 +41,11 @@ class ChatAnswer:
     total_ms: float
     usage: JsonObject | None = None
     headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def request_id(self) -> str | None:
+        """What to mark it by."""
+        return self.headers.get(REQUEST_ID_HEADER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +73,8 @@ class GatewayClient:
     def __init__(self, url: str, api_key: str, *, transport: httpx.BaseTransport | None = None) -> None:
         """Connect lazily to the gateway's base URL (without ``/v1``)."""
         headers = {"Authorization": f"Bearer {api_key}", "User-Agent": USER_AGENT}
-        self._url = clean_url(url).removesuffix("/v1") + _CHAT_PATH
+        gateway = clean_url(url).removesuffix("/v1")
+        self._url, self._feedback_url = gateway + _CHAT_PATH, gateway + _FEEDBACK_PATH
         self._http = httpx.Client(headers=headers, timeout=_TIMEOUT, transport=transport, mounts=DIRECT)
 
     def close(self) -> None:
@@ -81,14 +90,7 @@ class GatewayClient:
 
         """
         began = time.perf_counter()
-        try:
-            response = self._http.post(self._url, json=request.body(stream=False))
-        except httpx.TransportError as error:
-            raise ServerUnreachable(self._url, reason_of(error)) from error
-        except httpx.DecodingError as error:
-            raise undecodable(httpx.URL(self._url)) from error
-        if not response.is_success:
-            raise problem(response)
+        response = self._post(self._url, request.body(stream=False))
         answer = _parsed(response.text)
         headers = _own_headers(response)
         return ChatAnswer(
@@ -113,6 +115,25 @@ class GatewayClient:
             raise ServerUnreachable(public_url(httpx.URL(self._url)), reason_of(error)) from error
         except httpx.DecodingError as error:
             raise undecodable(httpx.URL(self._url)) from error
+
+    def mark(self, request_id: str, mark: float, *, name: str = DEFAULT_MARK) -> JsonObject:
+        """Say how good the answer to that request was, from 0 (bad) to 1 (good); of several marks the last one counts.
+
+        Raises as `ask` does. It may be sent again: twice the same mark is one.
+        """
+        body = {"request_id": request_id, "mark": mark, "name": name}
+        return _parsed(self._post(self._feedback_url, body).text)
+
+    def _post(self, url: str, body: JsonObject) -> httpx.Response:
+        try:
+            response = self._http.post(url, json=body)
+        except httpx.TransportError as error:
+            raise ServerUnreachable(url, reason_of(error)) from error
+        except httpx.DecodingError as error:
+            raise undecodable(httpx.URL(url)) from error
+        if not response.is_success:
+            raise problem(response)
+        return response
 
 
 def _read_stream(response: httpx.Response, on_text: Callable[[str], None], began: float) -> ChatAnswer:

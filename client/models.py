@@ -391,6 +391,34 @@ class PipelineSignature:
 
 
 @dataclass(frozen=True, slots=True)
+class AliasSplit:
+    """Which requests of an alias a candidate answers, or a shadow copies; shares in basis points, 10,000 are all."""
+
+    adapter: str
+    version: str
+    version_id: str = ""
+    basis_points: int = 0
+    salt: str = ""
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    shadow_adapter: str | None = None
+    shadow_version: str | None = None
+    shadow_version_id: str | None = None
+    shadow_basis_points: int = 0
+    changed_at: str = ""
+    revoked_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AliasProtection:
+    """Who alone may move an alias (nobody named: by role), and whether only a release does."""
+
+    movers: tuple[str, ...] = ()
+    needs_release: bool = True
+    changed_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Alias:
     """A stable name and the version it points at now."""
 
@@ -401,68 +429,13 @@ class Alias:
     version_id: str = ""
     revision: int = 0
     updated_at: str = ""
+    split: AliasSplit | None = None
+    protection: AliasProtection | None = None
 
     @property
     def target(self) -> str:
         """Return `tenant/adapter@version`."""
         return f"{self.tenant}/{self.adapter}@{self.version}"
-
-
-@dataclass(frozen=True, slots=True)
-class AliasRevision:
-    """One row of an alias's history; `kind` is set, move or rollback."""
-
-    revision: int
-    adapter: str
-    version: str
-    kind: str
-    previous_version: str | None = None
-    actor: str | JsonObject | None = None
-    reason: str = ""
-    at: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Residency:
-    """Where one version sits on one node: desired and observed tier."""
-
-    node: str
-    tenant: str
-    adapter: str
-    version: str
-    desired: str
-    observed: str
-    version_id: str = ""
-    engine_name: str = ""
-    generation: int = 0
-    message: str = ""
-    load_ms: int | float | None = None
-    updated_at: str = ""
-
-    @property
-    def ref(self) -> str:
-        """Return `tenant/adapter@version`."""
-        return f"{self.tenant}/{self.adapter}@{self.version}"
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A serving node; `token` is there only in the answers that issued it."""
-
-    name: str
-    engine_kind: str = ""
-    engine_url: str = ""
-    base_model: str = ""
-    base_revision: str = ""
-    gpu_slots: int = 0
-    cpu_slots: int = 0
-    max_rank: int = 0
-    disk_bytes: int = 0
-    status: str = ""
-    boot_id: str | None = None
-    last_seen_at: str | None = None
-    residencies: tuple[Residency, ...] = ()
-    token: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from client.i18n import _
 
 _NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _VERSION = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?"
-_PAIR_FORM = re.compile(rf"({_NAME})/({_NAME})")
+# The default of an adapter is an alias, too: `acme/tone.default`.
+_PAIR_FORM = re.compile(rf"({_NAME})/({_NAME}(?:\.default)?)")
 _VERSION_FORM = re.compile(rf"({_NAME})/({_NAME})@({_VERSION})")
 
 

@@ -16,12 +16,19 @@ from client.resources.adapters import Adapters
 from client.resources.aliases import Aliases
 from client.resources.audit import Audit
 from client.resources.base_models import BaseModels
+from client.resources.cache_policies import CachePolicies
 from client.resources.evaluations import Evaluations
+from client.resources.evictions import Evictions
 from client.resources.keys import Keys
 from client.resources.nodes import Nodes
 from client.resources.policies import Policies
+from client.resources.release_templates import ReleaseTemplates
+from client.resources.releases import Releases
+from client.resources.serving_rules import TenantServingRules
 from client.resources.tenants import Tenants
+from client.resources.usage import Usage
 from client.resources.versions import Versions
+from client.resources.webhooks import Webhooks
 from client.retry import RetryPolicy
 from client.storage import Storage
 from client.transport import DIRECT, Transport, path_of
@@ -39,8 +46,9 @@ DEFAULT_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 class LorekeeperClient:
     """A synchronous client of one server with one token; use it as a context manager or call `close`.
 
-    The API is grouped by subject: `tenants`, `base_models`, `adapters`, `versions`, `aliases`, `nodes`, `audit`,
-    `keys` and `policies`.
+    The API is grouped by subject: `tenants`, `base_models`, `adapters`, `versions`, `aliases`, `releases`,
+    `release_templates`, `nodes`, `evictions`, `usage`, `audit`, `webhooks`, `keys`, `policies`,
+    `cache_policies` and `serving_rules`.
     All calls raise the errors of `client.errors`.
     """
 
@@ -67,10 +75,17 @@ class LorekeeperClient:
         self.versions = Versions(self._transport)
         self.evaluations = Evaluations(self._transport)
         self.aliases = Aliases(self._transport)
+        self.releases = Releases(self._transport)
+        self.release_templates = ReleaseTemplates(self._transport)
         self.nodes = Nodes(self._transport)
+        self.evictions = Evictions(self._transport)
+        self.usage = Usage(self._transport)
         self.audit = Audit(self._transport)
+        self.webhooks = Webhooks(self._transport)
         self.keys = Keys(self._transport)
         self.policies = Policies(self._transport)
+        self.cache_policies = CachePolicies(self._transport)
+        self.serving_rules = TenantServingRules(self._transport)
 
     @property
     def url(self) -> str:

@@ -83,9 +83,9 @@ class Transport:
         return str(response.url.join(response.headers["location"]))
 
     @contextmanager
-    def lines(self, path: str) -> Iterator[Iterator[str]]:
-        """Open a line-by-line answer (JSON Lines) of any length."""
-        request = self._request("GET", path)
+    def lines(self, path: str, *, params: Mapping[str, str | int] | None = None) -> Iterator[Iterator[str]]:
+        """Open a line-by-line answer (JSON Lines, CSV) of any length."""
+        request = self._request("GET", path, params=params)
         response = self._send(request, idempotent=True, stream=True)
         try:
             yield self._guarded_lines(response)

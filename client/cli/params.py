@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -50,8 +51,15 @@ class VersionParam(click.ParamType[VersionRef]):
 ADAPTER = PairParam("TENANT/ADAPTER")
 ALIAS = PairParam("TENANT/ALIAS")
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+PERCENT = click.FloatRange(0, 100)
+TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z"])
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_PATH = click.Path(path_type=Path)
+
+
+def utc(at: datetime) -> datetime:
+    """Take a time without a zone for one of UTC."""
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def adapter_argument(function: F) -> F:

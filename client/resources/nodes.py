@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from client.decoding import decode
 from client.errors import WaitTimedOut
 from client.i18n import _
-from client.models import Node, Residency
 from client.pages import read_all
 from client.transport import path_of
 
@@ -21,6 +21,84 @@ if TYPE_CHECKING:
 _POLL_S = 0.2
 WARM_ENDS = frozenset({"loaded", "failed"})
 EVICT_ENDS = frozenset({"absent"})
+DEMOTE_ENDS = frozenset({"on_disk", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """Where one version sits on one node: desired and observed tier."""
+
+    node: str
+    tenant: str
+    adapter: str
+    version: str
+    desired: str
+    observed: str
+    version_id: str = ""
+    engine_name: str = ""
+    planned_tier: str = ""
+    tier: str | None = None
+    tier_is_estimate: bool = False
+    generation: int = 0
+    message: str = ""
+    load_ms: int | float | None = None
+    fetch_ms: int | float | None = None
+    fetched_bytes: int = 0
+    last_used_at: str | None = None
+    updated_at: str = ""
+
+    @property
+    def ref(self) -> str:
+        """Return `tenant/adapter@version`."""
+        return f"{self.tenant}/{self.adapter}@{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What an engine had that it shouldn't: names nobody asked for, and names it had from another path."""
+
+    unknown: tuple[str, ...] = ()
+    mismatched: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A serving node; `token` is there only in the answers that issued it."""
+
+    name: str
+    engine_kind: str = ""
+    engine_url: str = ""
+    base_model: str = ""
+    base_revision: str = ""
+    gpu_slots: int = 0
+    cpu_slots: int = 0
+    max_rank: int = 0
+    disk_bytes: int = 0
+    memory_bytes: int | None = None
+    status: str = ""
+    engine_healthy: bool = False
+    tainted: bool = False
+    poisoned: bool = False
+    restartable: bool = False
+    stuck: bool = False
+    cordoned: bool = False
+    draining: bool = False
+    recycling_since: str | None = None
+    mismatches: int = 0
+    drift: Drift = field(default_factory=Drift)
+    disk_used_bytes: int | None = None
+    disk_free_bytes: int | None = None
+    boot_id: str | None = None
+    last_seen_at: str | None = None
+    residencies: tuple[Residency, ...] = ()
+    token: str | None = field(default=None, repr=False)
+
+    @property
+    def condition(self) -> tuple[str, ...]:
+        """Return what is out of the ordinary, as words: cordoned, draining, recycling, tainted, poisoned, stuck."""
+        words = ("cordoned", "draining", "tainted", "poisoned", "stuck")
+        found = tuple(word for word in words if getattr(self, word))
+        return (*found, "recycling") if self.recycling_since else found
 
 
 class Nodes:
@@ -42,6 +120,7 @@ class Nodes:
         max_rank: int,
         disk_bytes: int,
         engine_kind: str = "vllm",
+        memory_bytes: int | None = None,
     ) -> Node:
         """Register a node; its token is in the answer this once."""
         body = {
@@ -54,6 +133,7 @@ class Nodes:
             "cpu_slots": cpu_slots,
             "max_rank": max_rank,
             "disk_bytes": disk_bytes,
+            "memory_bytes": memory_bytes,
         }
         return decode(Node, self._transport.call("POST", path_of("nodes"), body=body))
 
@@ -69,16 +149,39 @@ class Nodes:
         """Give the node a new token; the old one stops working."""
         return decode(Node, self._transport.call("POST", path_of("nodes", name, "rotate-token")))
 
+    def cordon(self, name: str, *, reason: str = "") -> Node:
+        """Place nothing new on the node."""
+        return self._operate(name, "cordon", reason)
+
+    def uncordon(self, name: str, *, reason: str = "") -> Node:
+        """Take the cordon off."""
+        return self._operate(name, "uncordon", reason)
+
+    def drain(self, name: str, *, reason: str = "") -> Node:
+        """Have the node emptied: no more requests, and what it holds goes elsewhere."""
+        return self._operate(name, "drain", reason)
+
+    def resume(self, name: str, *, reason: str = "") -> Node:
+        """End a drain."""
+        return self._operate(name, "resume", reason)
+
+    def recycle(self, name: str, *, reason: str = "") -> Node:
+        """Have the node's engine restarted by its agent."""
+        return self._operate(name, "recycle", reason)
+
+    def _operate(self, name: str, verb: str, reason: str) -> Node:
+        return decode(Node, self._transport.call("POST", path_of("nodes", name, verb), body={"reason": reason}))
+
     def warm(self, name: str, ref: VersionRef) -> Residency:
         """Ask for the version to be loaded on the node's GPU."""
         return self._move(name, "warm", ref)
 
-    def evict(self, name: str, ref: VersionRef) -> Residency:
-        """Ask for the version to leave the node."""
-        return self._move(name, "evict", ref)
+    def evict(self, name: str, ref: VersionRef, *, to: str = "absent") -> Residency:
+        """Ask for the version to leave the node, or its engine alone with `to="disk"`."""
+        return self._move(name, "evict", ref, to=to)
 
-    def _move(self, name: str, verb: str, ref: VersionRef) -> Residency:
-        body = {"tenant": ref.tenant, "adapter": ref.adapter, "version": ref.version}
+    def _move(self, name: str, verb: str, ref: VersionRef, **more: str) -> Residency:
+        body = {"tenant": ref.tenant, "adapter": ref.adapter, "version": ref.version, **more}
         return decode(Residency, self._transport.call("POST", path_of("nodes", name, verb), body=body))
 
     def wait(

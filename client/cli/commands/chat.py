@@ -1,12 +1,13 @@
-"""`chat`."""
+"""`chat` and `feedback`."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import click
 
-from client.chat import ChatAnswer, ChatRequest, GatewayClient
+from client.chat import DEFAULT_MARK, ChatAnswer, ChatRequest, GatewayClient
 from client.cli.app import JsonCommand
 from client.cli.output import printable
 from client.cli.params import alias_argument
@@ -19,12 +20,33 @@ if TYPE_CHECKING:
 
 GATEWAY_VARIABLE = "LOREKEEPER_GATEWAY_URL"
 KEY_VARIABLE = "LOREKEEPER_API_KEY"
+_WORDS = {"up": 1.0, "down": 0.0}
+
+_gateway_option = click.option(
+    "--gateway-url", help=_("The gateway's address; default: variable {name}.").format(name=GATEWAY_VARIABLE)
+)
+
+
+class _MarkParam(click.ParamType[float]):
+    name = "mark"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """See click: a word, or a number from 0 to 1."""
+        if value in _WORDS:
+            return _WORDS[value]
+        try:
+            mark = float(value)
+        except ValueError:
+            mark = math.nan
+        if not 0 <= mark <= 1:
+            self.fail(_("A mark is up, down, or a number from 0 to 1, not {value}.").format(value=value), param, ctx)
+        return mark
 
 
 @click.command(cls=JsonCommand, help=_("Ask an alias a question through the gateway."))
 @alias_argument
 @click.argument("message")
-@click.option("--gateway-url", help=_("The gateway's address; default: variable {name}.").format(name=GATEWAY_VARIABLE))
+@_gateway_option
 @click.option("--system", help=_("A system message before the question."))
 @click.option("--max-tokens", type=click.IntRange(1), help=_("The longest answer."))
 @click.option("--temperature", type=click.FloatRange(0, 2), help=_("0 for the same answer each time."))
@@ -55,6 +77,19 @@ def chat(
         session.out.line(answer.content)
     session.out.document({"alias": str(alias), "content": answer.content, **_measured(answer)})
     session.out.note(_summary(answer))
+
+
+@click.command(cls=JsonCommand, help=_("Say how good an answer was: up, down, or a number from 0 to 1."))
+@click.argument("request_id")
+@click.argument("mark", type=_MarkParam())
+@click.option("--name", default=DEFAULT_MARK, help=_("What is marked; releases are judged by the default."))
+@_gateway_option
+@pass_session
+def feedback(session: Session, request_id: str, mark: float, *, name: str, gateway_url: str | None) -> None:
+    """Send the mark to the gateway."""
+    told = _gateway(session, gateway_url).mark(request_id, mark, name=name)
+    session.out.document(told)
+    session.out.note(_("{request} is marked {mark:g} ({name}).").format(request=request_id, mark=mark, name=name))
 
 
 def _gateway(session: Session, url: str | None) -> GatewayClient:

@@ -1,0 +1,1 @@
+"""Commands about releases and their templates."""

@@ -1,0 +1,1 @@
+"""Commands about webhooks and what was sent."""
