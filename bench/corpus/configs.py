@@ -133,6 +133,7 @@ _UNSERVABLE: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("loftq", "loftq|init", {"init_lora_weights": "loftq", "loftq_config": {"loftq_bits": 4}}),
     ("alora", "alora|invocation", {"alora_invocation_tokens": [1, 520, 9531]}),
     ("alora_by_a_text", "alora|invocation", {"alora_invocation_string": "<|start|>"}),
+    ("alora_of_an_older_trainer", "alora|invocation", {"invocation_tokens": [1, 520, 9531]}),
     ("replicated_layers", "layer_replication", {"layer_replication": [[0, 20], [10, 30]]}),
     ("expert_parameters", "expert|target_parameters", {"target_parameters": ["mlp.experts.gate_up_proj"]}),
     ("block_diagonal", "BD-LoRA|block", {"use_bdlora": {"nblocks": 2, "match_strict": False}}),

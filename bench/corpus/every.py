@@ -15,7 +15,7 @@ from bench.corpus.sound import SOUND
 from bench.corpus.values import VALUES
 from bench.corpus.warned import WARNED
 from bench.corpus.workshop import Workshop
-from workers.validation.modules import BaseModules
+from registry.base_models.modules import BaseModules
 
 CASES: Final[tuple[Case, ...]] = tuple(
     case for kind in (SOUND, WARNED, FILES, KEYS, VALUES, CONFIGS, BASES, ARCHIVES) for case in kind.cases

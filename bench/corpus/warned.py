@@ -60,7 +60,7 @@ def updates_that_drown_the_base(work: Workshop) -> None:
     work.config()
 
 
-@WARNED.warn("tied|lm_head")
+@WARNED.warn("tied.* answers for the base")
 def on_a_tied_head(work: Workshop) -> None:
     head = work.base.modules["lm_head"]
     work.weights(work.lora() | work.pair(f"{PREFIX}lm_head", head.inputs, head.outputs, strength=0.02))

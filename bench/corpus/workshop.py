@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from registry.base_models.modules import BaseModules
 from registry.base_models.safetensors_header import read_header
 from workers.validation.kinds import CONFIG_FILE, WEIGHTS_FILE
-from workers.validation.modules import BaseModules
 
 Array = npt.NDArray[Any]
 Tensors = dict[str, Array]

@@ -13,13 +13,13 @@ from bench.corpus.every import make_all
 from bench.corpus.workshop import BASE_NAME
 from bench.validation.engine import Fate, LiveEngine, Trial, distance
 from bench.validation.reference import TOLERANCE, Reference
+from registry.base_models.modules import base_modules
 from workers.validation import Limits, Report, check_folder
 from workers.validation.archive import unpacked
 from workers.validation.base_folder import read_base_folder
 from workers.validation.checks import engines
 from workers.validation.engines.table import Effect
 from workers.validation.engines.traits import Trait
-from workers.validation.modules import base_modules
 
 LIMITS: Final = Limits(max_rank=16)
 # Traits whose fate depends on more than the table holds: which fields stand in a config, which part of a name is wrong.
@@ -27,6 +27,7 @@ _EITHER_WAY: Final = frozenset({Trait.OTHER_TYPE, Trait.EXPERTS, Trait.MISPLACED
 _FATES: Final = {
     Effect.SERVES: {Fate.ACTS, Fate.SILENT},
     Effect.NEEDS: {Fate.ACTS, Fate.SILENT},
+    Effect.LEAKS: {Fate.LEAKS},
     Effect.REFUSES: {Fate.REFUSED},
     Effect.DROPS: {Fate.ACTS, Fate.SILENT},
     Effect.DISTORTS: {Fate.ACTS, Fate.SILENT},
@@ -79,7 +80,7 @@ class Bench:
             from_peft = self._from_peft(case, served, trial)
         faults = (
             *_against_expected(case, report),
-            *_against_engine(case, trial, from_peft),
+            *_against_engine(case, report, trial, from_peft),
             *(_against_table(report, trial) if case.kind != ARCHIVES.name else ()),
         )
         return Row(case, report.verdict.value, next(iter(report.reasons), ""), trial, from_peft, faults)
@@ -106,11 +107,13 @@ def _against_expected(case: Case, report: Report) -> Iterator[str]:
         yield f"no reason names {case.reason}"
 
 
-def _against_engine(case: Case, trial: Trial | None, from_peft: float | None) -> Iterator[str]:
-    """An accepted adapter must act, and act as PEFT has it; of a refused one, nothing is expected."""
+def _against_engine(case: Case, report: Report, trial: Trial | None, from_peft: float | None) -> Iterator[str]:
+    """One that is let in must act, on the base only where that was foretold, and as PEFT has it; else all is well."""
     if trial is None or case.verdict == "reject":
         return
     wanted = Fate.ACTS if case.acts else Fate.SILENT
+    if Effect.LEAKS in _told_of_vllm(report).values():
+        wanted = Fate.LEAKS
     if trial.fate is not wanted:
         yield f"on vLLM it {trial.fate.value}, where it should have been: {wanted.value}"
     if from_peft is not None and from_peft > TOLERANCE:

@@ -1,4 +1,7 @@
-"""`python -m deploy.embedded up`: run the embedded stack until Ctrl-C; `down` stops the one that runs elsewhere."""
+"""`python -m deploy.embedded up`: run the embedded stack until Ctrl-C.
+
+`down` stops the one that runs elsewhere, `restart NAME` one of its processes.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING
 from deploy.embedded.errors import AlreadyRunning, EmbeddedError
 from deploy.embedded.facts import EngineOptions
 from deploy.embedded.output import Console
+from deploy.embedded.restart import restart_process
 from deploy.embedded.stack import Stack
 from deploy.embedded.system.lock import holder_of
 
@@ -39,11 +43,13 @@ class _ConsoleHandler(logging.Handler):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 stopped when asked to, 1 something failed, 2 wrong arguments, 3 already running."""
+    """Exit status: 0 stopped (or restarted) when asked to, 1 something failed, 2 wrong arguments, 3 already running."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.command == "down":
         return _down(options.data)
+    if options.command == "restart":
+        return _restart(options.data, options.name)
     try:
         engine = _engine(options)
     except ValueError as error:
@@ -56,7 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="start everything, and stop it all at Ctrl-C or SIGTERM")
     down = commands.add_parser("down", help="stop the stack that runs in this data folder")
-    for command in (up, down):
+    restart = commands.add_parser("restart", help="end a process of the stack, which starts it again")
+    restart.add_argument("name", help="of the process, as in the stack's log")
+    for command in (up, down, restart):
         command.add_argument(
             "--data", type=Path, default=Path(".lorekeeper"), help="data folder (default: %(default)s)"
         )
@@ -155,6 +163,16 @@ def _down(data: Path) -> int:
             return 1
         time.sleep(0.1)
     sys.stdout.write(f"stopped {data}\n")
+    return 0
+
+
+def _restart(data: Path, name: str) -> int:
+    try:
+        restart_process(data, name)
+    except EmbeddedError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"restarted {name}\n")
     return 0
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_SERVED_PORTS = ("postgres", "valkey", *PORT_NAMES, "web", "gateway", "engine")
+# Where the processes that serve nothing else answer /metrics.
+METRICS_PORTS = ("validate.metrics", "control.metrics", "agent.metrics")
+_SERVED_PORTS = ("postgres", "valkey", *PORT_NAMES, "web", "gateway", "engine", *METRICS_PORTS)
 # What a process gets of the environment in which the stack was started, besides the timings below.
 _INHERITED = (
     "PATH",
@@ -40,6 +42,7 @@ _TIMINGS = (
     "LOREKEEPER_COLD_WAIT",
     "LOREKEEPER_SNAPSHOT_POLL",
     "LOREKEEPER_NODE_HEARTBEAT",
+    "LOREKEEPER_WEBHOOK_NETWORKS",
     "LOREKEEPER_DEBUG",
 )
 

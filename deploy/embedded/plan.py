@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 SERVICES = ("postgres", "valkey", "s3")
 BUCKET = "lorekeeper"
 _ENGINE_START_SECONDS = 600.0
+_ENGINE_STOP_SECONDS = 3.0
 
 
 def build_plan(facts: StackFacts) -> tuple[Spec, ...]:
@@ -89,7 +91,7 @@ def _web(facts: StackFacts) -> ProcessSpec:
             *(facts.python, "-m", "gunicorn", "config.wsgi:application"),
             *("--bind", address, "--workers", "1", "--threads", "8", "--keep-alive", "30", "--no-control-socket"),
         ),
-        environment=django_environment(facts),
+        environment={**django_environment(facts), **_counts_together(facts, "web")},
         health=HttpHealth(f"{facts.url('web')}/readyz"),
         needs=("bootstrap", "signing", "valkey"),
     )
@@ -106,6 +108,7 @@ def _gateway(facts: StackFacts) -> ProcessSpec:
             "LOREKEEPER_GATEWAY_DB_URL": f"postgresql://{GATEWAY}:{password}@{LOOPBACK}:{facts.ports['postgres']}/{DATABASE}",
             "LOREKEEPER_WEB_URL": facts.url("web"),
             "LOREKEEPER_GATEWAY_TOKEN": FromFile(facts.secrets.bootstrap, "gateway_token"),
+            "LOREKEEPER_GATEWAY_STATE_FOLDER": str(facts.data / "gateway"),
         },
         health=HttpHealth(f"{facts.url('gateway')}/readyz"),
         needs=("bootstrap",),
@@ -120,7 +123,8 @@ def _workers(facts: StackFacts) -> tuple[ProcessSpec, ...]:
     bases = {"LOREKEEPER_BASE_MODEL_FOLDERS": str(facts.base_models)} if evaluates else {}
     return (
         _worker(facts, "validate", concurrency=1, more=bases),
-        _worker(facts, "control", concurrency=2),
+        # Webhooks take one of the places at most, however slow a receiver is.
+        _worker(facts, "control", "webhooks", concurrency=3),
         ProcessSpec(
             name="beat",
             argv=(*celery, "beat", "-s", schedule, "--pidfile", ""),
@@ -131,17 +135,30 @@ def _workers(facts: StackFacts) -> tuple[ProcessSpec, ...]:
     )
 
 
-def _worker(facts: StackFacts, queue: str, *, concurrency: int, more: Mapping[str, str] | None = None) -> ProcessSpec:
+def _worker(
+    facts: StackFacts, queue: str, *others: str, concurrency: int, more: Mapping[str, str] | None = None
+) -> ProcessSpec:
+    """A worker that is named after the first of its queues."""
     return ProcessSpec(
         name=queue,
         argv=(
             *(facts.python, "-m", "celery", "-A", "config.celery", "worker"),
-            *("-Q", queue, "-n", f"{queue}@%h", "--concurrency", str(concurrency)),
+            *("-Q", ",".join((queue, *others)), "-n", f"{queue}@%h", "--concurrency", str(concurrency)),
         ),
-        environment={**django_environment(facts), **(more or {})},
+        environment={
+            **django_environment(facts),
+            **_counts_together(facts, queue),
+            "LOREKEEPER_METRICS": f"{LOOPBACK}:{facts.ports[f'{queue}.metrics']}",
+            **(more or {}),
+        },
         health=CeleryHealth(broker_url=broker_url(facts), node=f"{queue}@{socket.gethostname()}"),
         needs=("bootstrap", "signing", "valkey"),
     )
+
+
+def _counts_together(facts: StackFacts, service: str) -> dict[str, str]:
+    """Where the processes of a service add up what they count."""
+    return {"LOREKEEPER_METRICS_FOLDER": str(facts.data / "metrics" / service)}
 
 
 def _engine_steps(facts: StackFacts, engine: EngineOptions) -> tuple[StepSpec, ...]:
@@ -184,7 +201,13 @@ def _engine(facts: StackFacts, engine: EngineOptions) -> ProcessSpec:
         health=HttpHealth(f"{facts.url('engine')}/health"),
         folder=facts.data,  # not the repository: its packages would stand before the engine's own
         start_seconds=_ENGINE_START_SECONDS,
+        # It gives up its requests at once when it is asked to end, and then waits for who doesn't hear of it.
+        stop_seconds=_ENGINE_STOP_SECONDS,
     )
+
+
+def _restart_command(facts: StackFacts, name: str) -> list[str]:
+    return [facts.python, "-m", "deploy.embedded", "restart", name, "--data", str(facts.data)]
 
 
 def _agent(facts: StackFacts, engine: EngineOptions) -> ProcessSpec:
@@ -202,8 +225,10 @@ def _agent(facts: StackFacts, engine: EngineOptions) -> ProcessSpec:
             "LOREKEEPER_NODE_CACHE": str(facts.data / "cache"),
             "LOREKEEPER_NODE_ENGINE": "vllm",
             "LOREKEEPER_NODE_ENGINE_URL": facts.url("engine"),
+            "LOREKEEPER_NODE_ENGINE_RESTART": json.dumps(_restart_command(facts, "engine")),
             "LOREKEEPER_NODE_BASE_MODEL": engine.base_model,
             "LOREKEEPER_TRUSTED_KEYS": str(facts.secrets.trusted_keys),
+            "LOREKEEPER_NODE_METRICS": f"{LOOPBACK}:{facts.ports['agent.metrics']}",
         },
         health=AliveHealth(2.0),
         needs=("node", "signing", "web", "engine"),

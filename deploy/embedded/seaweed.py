@@ -34,6 +34,10 @@ PORT_NAMES = tuple(
 )
 REGION = "us-east-1"
 _VOLUME_MEGABYTES = 1024
+# Volumes are sparse files, and each bucket has its own: a number reckoned from the free disk would stop new buckets on
+# a disk that has room for all that is put into them.
+_VOLUMES = 512
+_FREE_DISK = "512MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,8 @@ class SeaweedServer(Server):
                 *(str(_binary()), "-logtostderr=true", "server", f"-dir={self.folder / 'objects'}"),
                 *(f"-ip={LOOPBACK}", f"-ip.bind={LOOPBACK}", "-master.peers=none", "-master.telemetry=false"),
                 *(f"-master.port={port['s3.master']}", f"-master.port.grpc={port['s3.master_grpc']}"),
-                *(f"-master.volumeSizeLimitMB={_VOLUME_MEGABYTES}", "-volume.max=0", "-volume.preStopSeconds=0"),
+                *(f"-master.volumeSizeLimitMB={_VOLUME_MEGABYTES}", f"-volume.max={_VOLUMES}"),
+                *(f"-volume.minFreeSpace={_FREE_DISK}", "-volume.preStopSeconds=0"),
                 *(f"-volume.port={port['s3.volume']}", f"-volume.port.grpc={port['s3.volume_grpc']}"),
                 *("-filer", f"-filer.port={port['s3.filer']}", f"-filer.port.grpc={port['s3.filer_grpc']}"),
                 *("-s3", f"-s3.port={port['s3.http']}", f"-s3.port.grpc={port['s3.grpc']}"),
@@ -123,6 +128,7 @@ class SeaweedServer(Server):
                 "PATH": os.defpath,
                 "HOME": str(self.folder),
                 "TMPDIR": str(self.folder / "temporary"),
+                "WEED_MASTER_VOLUME_GROWTH_COPY_1": "1",
                 "WEED_JWT_SIGNING_KEY": self.credentials.internal_key,
                 "WEED_JWT_SIGNING_READ_KEY": self.credentials.internal_key,
                 "WEED_JWT_FILER_SIGNING_KEY": self.credentials.internal_key,

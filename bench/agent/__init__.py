@@ -1,0 +1,1 @@
+"""What one node agent takes and does with ten thousand versions."""

@@ -1,0 +1,1 @@
+"""Misses, waiting and bytes on one real engine: kept by Lorekeeper, and driven by hand with a plain LRU."""
