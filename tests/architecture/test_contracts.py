@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from django.core.management import call_command
 
 from config.problems import status_of
@@ -58,6 +59,17 @@ def test_every_scheduled_task_exists() -> None:
 
     app.loader.import_default_modules()
     assert {entry["task"] for entry in app.conf.beat_schedule.values()} <= set(app.tasks)
+
+
+def test_every_queue_that_tasks_are_sent_to_has_a_worker() -> None:
+    from config.celery import app
+    from registry import dispatch
+
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"].values()
+    commands = [service["command"] for service in services if "-Q" in service.get("command", ())]
+    served = {queue for command in commands for queue in command[command.index("-Q") + 1].split(",")}
+    scheduled = {entry["options"]["queue"] for entry in app.conf.beat_schedule.values()}
+    assert served == scheduled | set(dispatch._QUEUES.values())
 
 
 def test_every_scheduled_task_can_be_sent() -> None:

@@ -66,7 +66,7 @@ def test_every_command_in_the_readme_exists_with_its_options(
     (tmp_path / "out" / "checkpoint-900").mkdir(parents=True)
     for name in ("base", "checkpoints", "pulled"):
         (tmp_path / name).mkdir()
-    for name in ("trusted-keys.pem", "acme.jsonl"):
+    for name in ("trusted-keys.pem", "acme.jsonl", "llama.yaml"):
         (tmp_path / name).touch()
     command: click.Command = cli
     rest = list(words)

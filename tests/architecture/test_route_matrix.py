@@ -25,6 +25,8 @@ PREFIX = "api/v1/"
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 # Not about anybody's rights: health, public keys, and the store's sealed addresses.
 OUTSIDE = {"healthz", "readyz", ".well-known/lorekeeper/keys.json", "store/<str:ticket>"}
+# Below no prefix, and no address of the Hub either.
+NOT_OF_THE_HUB = {"GET /metrics"}
 REFUSED = {401, 403}
 CHANGES = ("PUT ", "PATCH ", "DELETE ")
 MACHINES = {"POST node/report": "node", "POST node/outcomes": "node", "POST demand": "gateway"}
@@ -36,6 +38,7 @@ CALLERS = [
     "application",
     "gateway",
     "node",
+    "monitor",
     "anybody",
 ]
 # So that several processes share them.
@@ -71,7 +74,7 @@ def test_the_table_has_every_route_and_no_other() -> None:
 @pytest.mark.parametrize("operation", list(OPERATIONS))
 def test_a_view_says_for_each_method_which_action_it_asks_for(operation: str) -> None:
     view = OPERATIONS[operation]
-    assert issubclass(view, HubView if " /" in operation else ApiView)
+    assert issubclass(view, HubView if " /" in operation and operation not in NOT_OF_THE_HUB else ApiView)
     assert view.actions[operation.partition(" ")[0].lower()] == MATRIX[operation]
     assert set(view.actions) == {method for method in METHODS if hasattr(view, method)}
 

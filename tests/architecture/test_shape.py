@@ -85,7 +85,10 @@ APPS_WITH_STATES = {"registry", "releases", "cachecontrol"}
 
 @pytest.mark.parametrize(
     ("field", "writers"),
-    [("state", {"registry/transitions.py"}), ("observed", {"cachecontrol/transitions.py"})],
+    [
+        ("state", {"registry/transitions.py", "releases/transitions.py", "cachecontrol/transitions.py"}),
+        ("observed", {"cachecontrol/transitions.py"}),
+    ],
 )
 def test_a_state_field_has_one_writer(field: str, writers: set[str]) -> None:
     writing = set()

@@ -95,8 +95,9 @@ class Journey:
             return False
         except LorekeeperError:
             return True
-        moving = {residency.observed for residency in residencies if residency.version == name}
-        return version.state in {"uploading", "validating"} or bool(moving & {"fetching", "on_disk", "loading"})
+        wanted = [residency for residency in residencies if residency.version == name and residency.desired == "gpu"]
+        is_moving = any(residency.observed != "loaded" for residency in wanted)
+        return version.state in {"uploading", "validating"} or is_moving
 
     def observed(self, name: str) -> str:
         node = insist(lambda: self.clients["olga"].nodes.get(self.node))

@@ -100,7 +100,7 @@ def test_a_trained_adapter_is_told_from_its_base_and_from_another_voice(
     assert metrics["candidate"]["perplexity"] < 3 < metrics["base"]["perplexity"]
     assert metrics["candidate"]["token_agreement"] > metrics["base"]["token_agreement"]
 
-    monkeypatch.setattr(PORTS, "alias_targets", lambda *, adapter_id: {"default": warm.pk})
+    monkeypatch.setattr(PORTS, "alias_targets", lambda *, adapter_id: {f"{line.name}.default": warm.pk})
     brisk = validated(upload(line, adapters["brisk"]))
     assert brisk.state == VersionState.REJECTED
     for gate in gates:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
+from cachecontrol.models import CachePolicy
 from registry.models import Adapter, ApiToken, BaseModelRevision, Person, Tenant, Version
 from registry.services.tokens import PERSON_SCOPES, NewToken, create_platform_token, create_tenant_token
 from registry.states import Role, Scope, TokenKind, VersionState
-from tests.factories.cachecontrol import register
+from tests.factories.cachecontrol import make_policy, register
 from tests.factories.registry import (
     make_actor,
     make_adapter,
@@ -18,9 +19,11 @@ from tests.factories.registry import (
     make_tenant,
     make_version,
 )
-from tests.factories.releases import point_alias
+from tests.factories.releases import begin_release, point_alias, run_release
+from tests.factories.webhooks import make_delivery, make_webhook
 
 TENANT = "acme"
+OTHER = "other"
 _STATES = (VersionState.UPLOADING, VersionState.CANDIDATE)
 
 
@@ -51,16 +54,23 @@ def undone() -> Iterator[None]:
 
 
 def build_world() -> ApiWorld:
-    tenant, other = make_tenant(name=TENANT), make_tenant(name="other")
+    tenant, other = make_tenant(name=TENANT), make_tenant(name=OTHER)
     base = make_base_revision(label="r1")
     adapter = make_adapter(tenant=tenant, base_model=base.base_model, name="tone")
     version = make_version(adapter=adapter, base_revision=base, name="v1")
-    point_alias(name="prod", version=version)
+    alias = point_alias(name="prod", version=version)
+    # Far enough for the alias to be split.
+    run_release(begin_release(alias=alias, candidate=make_version(adapter=adapter, base_revision=base)), until=2)
     node = register(name="n1", base_revision=base)
+    policy = make_policy(base_model=base.base_model)
     member = make_person(roles={tenant: [Role.VIEWER]})
     spare = _tenant_token(tenant, member, [Scope.READ])
     return ApiWorld(
-        path=_path(adapter=adapter, version=version, member=member, spare=spare.token),
+        path={
+            **_path(adapter=adapter, version=version, member=member, spare=spare.token),
+            **_policy_path(policy),
+            **_webhook_path(tenant),
+        },
         tokens={**_roles(tenant), **_others(tenant, other), "node": node.token, "anybody": None},
         versions=(version.name, *(_made(adapter, base, state).name for state in _STATES)),
     )
@@ -78,6 +88,7 @@ def _path(*, adapter: Adapter, version: Version, member: Person, spare: ApiToken
         "version_id": str(version.pk),
         "root_digest": version.root_digest,
         "alias": "prod",
+        "grantee": OTHER,
         "node": "n1",
         "base_model": adapter.base_model.name,
         "revision": "r1",
@@ -90,6 +101,22 @@ def _path(*, adapter: Adapter, version: Version, member: Person, spare: ApiToken
         "name": "smoke",
         "digest": "0" * 64,
     }
+
+
+def _policy_path(policy: CachePolicy) -> dict[str, str]:
+    """The policy that is proposed, and the text of one more."""
+    return {
+        "number": str(policy.number),
+        "policy_digest": policy.digest,
+        "policy_text": f"{policy.text}loading: {{queue_limit: 2}}\n",
+    }
+
+
+def _webhook_path(tenant: Tenant) -> dict[str, str]:
+    """A receiver of the tenant's, with something sent to it, and one of the platform's by the same name."""
+    make_webhook(tenant=None, name="hook")
+    sent = make_delivery(endpoint=make_webhook(tenant=tenant, name="hook"))
+    return {"webhook": "hook", "delivery": str(sent.pk)}
 
 
 def _tenant_token(tenant: Tenant, person: Person, scopes: Iterable[Scope]) -> NewToken:
@@ -114,6 +141,7 @@ def _others(tenant: Tenant, other: Tenant) -> dict[str, str]:
         actor=system, tenant=tenant, name="app", kind=TokenKind.APPLICATION, scopes=[Scope.INFER]
     )
     gateway = create_platform_token(actor=system, name="gw", kind=TokenKind.GATEWAY, scopes=[Scope.DEMAND])
+    monitor = create_platform_token(actor=system, name="mon", kind=TokenKind.MONITOR, scopes=[Scope.METRICS])
     return {
         "everybody": _tenant_token(tenant, everybody, PERSON_SCOPES).text,
         "reader": _tenant_token(tenant, everybody, [Scope.READ]).text,
@@ -122,6 +150,7 @@ def _others(tenant: Tenant, other: Tenant) -> dict[str, str]:
         "sovereign": _admin_token(make_person(is_platform_admin=True, roles={tenant: list(Role)})),
         "application": application.text,
         "gateway": gateway.text,
+        "monitor": monitor.text,
     }
 
 

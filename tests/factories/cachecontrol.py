@@ -5,14 +5,17 @@ from typing import Any
 
 from django.utils import timezone
 
-from cachecontrol.models import Node, Residency
+from cachecontrol.drift import NodeReport
+from cachecontrol.models import CachePolicy, Node, Residency
 from cachecontrol.services.nodes import NodeFacts, NodeWithToken, register_node
-from cachecontrol.services.reports import CommandOutcome, NodeReport, record_outcome, record_report
+from cachecontrol.services.outcomes import CommandOutcome, record_outcome
+from cachecontrol.services.policies import approve_policy, propose_policy
+from cachecontrol.services.reports import Answer, record_report
 from cachecontrol.states import NodeStatus, Outcome
 from registry.actors import Actor
-from registry.models import BaseModelRevision, Version
+from registry.models import BaseModel, BaseModelRevision, Version
 from registry.states import Scope
-from tests.factories.registry import make_actor, make_base_revision, next_name
+from tests.factories.registry import make_actor, make_base_revision, make_person, next_name
 
 
 def register(*, name: str | None = None, base_revision: BaseModelRevision | None = None, **facts: Any) -> NodeWithToken:
@@ -51,6 +54,16 @@ def make_node(
     return node
 
 
+def make_policy(
+    *, base_model: BaseModel, more: str = "", by: Actor | None = None, approver: Actor | None = None
+) -> CachePolicy:
+    """A proposal; ``more`` is YAML behind ``base_model``. With an ``approver`` it is in force."""
+    proposer = by or make_actor(make_person(is_platform_admin=True))
+    text = f"base_model: {base_model.name}\n{more}"
+    policy = propose_policy(actor=proposer, base_model=base_model, text=text)
+    return policy if approver is None else approve_policy(actor=approver, policy=policy, digest=policy.digest)
+
+
 def node_actor(node: Node) -> Actor:
     """The actor that the node's own token gives."""
     token = node.token
@@ -62,11 +75,16 @@ def gateway_actor() -> Actor:
     return Actor(kind="gateway", id="gw", name="gateway", token_prefix="gw", scopes=frozenset({Scope.DEMAND}))
 
 
-def report(node: Node, *, loaded: tuple[str, ...] = (), on_disk: tuple[str, ...] = (), **facts: Any) -> list[str]:
-    """A heartbeat of a healthy engine; the names that it is told to unload."""
+def beat(node: Node, *, loaded: tuple[str, ...] = (), on_disk: tuple[str, ...] = (), **facts: Any) -> Answer:
+    """A heartbeat of a healthy engine, and what its node is told."""
     known: dict[str, Any] = {"boot_id": "boot-1", "engine_healthy": True, **facts}
     state = NodeReport(loaded=frozenset(loaded), on_disk=frozenset(on_disk), **known)
     return record_report(actor=node_actor(node), report=state)
+
+
+def report(node: Node, **facts: Any) -> list[str]:
+    """A heartbeat of a healthy engine; the names that it is told to unload."""
+    return beat(node, **facts).unknown
 
 
 def tell(node: Node, version: Version, outcome: Outcome, **facts: Any) -> Residency:

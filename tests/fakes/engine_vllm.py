@@ -1,38 +1,33 @@
 """A contract server of vLLM's adapter endpoints, faithful to what version 0.32 does, with switches for its faults.
 
 In a test: ``with FakeEngineServer(base="base") as engine`` (a thread; `url`, `state.restart()`, `faults`, `alive`).
-As a process: ``python -m tests.fakes.engine_vllm --port 8100 --base base``. Both take ``POST /fake/faults`` (a partial
-object of `Faults`) and ``POST /fake/restart`` (forgets all, new boot id), and show ``GET /fake/state``.
+As a process: ``python -m tests.fakes.engine_vllm --port 8100 --base base``.
 
-Kept from the real engine: a load is synchronous and fills a CPU and a GPU LRU; an unload only forgets the name; a bad
-adapter is 500 with the reason in the text; a duplicate is 400 and a missing path 404; an overflow of the CPU LRU evicts
-silently, the next request reads the path again and the server exits when the files are gone; one request to an adapter
-with NaN weights poisons every later answer, the base's too, until a restart while /health stays 200.
+Kept from the real engine, each measured on version 0.32.0: a load is synchronous and fills a CPU and a GPU LRU; an
+unload only forgets the name; a bad adapter is 500 with the reason in the text; a duplicate is 400 and a missing path
+404; an overflow of the CPU LRU evicts silently, the next request reads the path again and the server exits when the
+files are gone; one request to an adapter with NaN weights poisons every later answer, the base's too, until a restart
+while /health stays 200; /metrics names the adapters that run after each step, in one more series for each combination
+of names, and counts those that wait without their names.
 """
 
-from __future__ import annotations
-
 import argparse
-import array
 import asyncio
-import hashlib
 import json
 import os
-import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import uvicorn
 
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+from tests.fakes.serving import Answer, EngineDiedError, FakeApp, FakeServer, Handler, Message, Refusal
+from tests.fakes.weights import BadAdapter, Weights, log_probability, read_weights, tokens_of
 
 
 @dataclass(slots=True)
@@ -46,39 +41,18 @@ class Faults:
     ignores_adapter: bool = False
     wrong_model: str | None = None
     unhealthy: bool = False
+    waiting: int = 0
+    plugin_token: str = ""
     broken_generation: bool = False
     exits_when_files_are_gone: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """What an adapter's files do to the answers: a digest as the seed, all-zero or NaN weights."""
-
-    digest: str
-    rank: int
-    zero: bool
-    nan: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An HTTP answer: a JSON object, plain text, or a stream of server-sent events."""
-
-    status: int = 200
-    body: Any = ""
-    events: tuple[str, ...] = ()
-
-
-class EngineError(Exception):
+class EngineError(Refusal):
     """An error answer in vLLM's form."""
 
     def __init__(self, status: HTTPStatus, kind: str, message: str, param: str | None = None) -> None:
-        super().__init__(message)
-        self.answer = Answer(status, {"error": {"message": message, "type": kind, "param": param, "code": int(status)}})
-
-
-class EngineDiedError(Exception):
-    """The whole server ends, as the real one does when an adapter's files are gone."""
+        body = {"error": {"message": message, "type": kind, "param": param, "code": int(status)}}
+        super().__init__(Answer(status, body))
 
 
 @dataclass(slots=True)
@@ -96,15 +70,22 @@ class State:
     poisoned: bool = False
     next_id: int = 1
     in_flight: list[str] = field(default_factory=list)
+    series: dict[str, float] = field(default_factory=dict)
     mixed_batches: int = 0
     disk_reads: int = 0
+    tokens: int = 0
     requests: list[tuple[str, str]] = field(default_factory=list)
 
     def restart(self) -> None:
         """Forget every adapter, as a new process does, and take a new boot id."""
         self.names, self.cpu, self.gpu = {}, OrderedDict(), OrderedDict()
-        self.poisoned, self.next_id = False, 1
+        self.poisoned, self.next_id, self.series = False, 1, {}
         self.started = max(round(time.time(), 2), round(self.started + 0.01, 2))
+
+    def step(self) -> None:
+        """Tell the adapters that run, as after each step of the real engine; stamps only grow."""
+        names = ",".join(sorted({name for name in self.in_flight if name != self.base}))
+        self.series[names] = max(time.time(), *self.series.values(), 0.0) + 1e-6
 
     def activate(self, adapter_id: int, weights: Weights | None, path: str, name: str) -> Weights:
         """Return the weights in use, read from the path again if the CPU LRU dropped them."""
@@ -126,21 +107,17 @@ def _use(lru: OrderedDict[int, Any], key: int, limit: int) -> None:
 def read_adapter(folder: Path, name: str, max_rank: int) -> Weights:
     """Read an adapter as vLLM does; raise `EngineError` with its status and its kind of text."""
     try:
-        config = json.loads((folder / "adapter_config.json").read_bytes())
-        blob = (folder / "adapter_model.safetensors").read_bytes()
-    except OSError as error:
-        text = f"Loading lora {name} failed: No adapter found for <path>"
-        raise EngineError(HTTPStatus.NOT_FOUND, "NotFoundError", text) from error
-    except ValueError as error:
-        raise _load_failed(f"Expecting value: {error}") from error
-    if not isinstance(config, dict) or not isinstance(config.get("r"), int):
-        raise _load_failed("PEFTHelper.__init__() missing 1 required positional argument: 'r'")
-    if config["r"] > max_rank:
-        raise _load_failed(f"LoRA rank {config['r']} is greater than max_lora_rank {max_rank}.")
-    if config.get("use_dora"):
+        weights = read_weights(folder)
+    except BadAdapter as error:
+        if error.missing:
+            text = f"Loading lora {name} failed: No adapter found for <path>"
+            raise EngineError(HTTPStatus.NOT_FOUND, "NotFoundError", text) from error
+        raise _load_failed(str(error)) from error
+    if weights.rank > max_rank:
+        raise _load_failed(f"LoRA rank {weights.rank} is greater than max_lora_rank {max_rank}.")
+    if weights.dora:
         raise _load_failed("vLLM does not yet support DoRA.")
-    zero, nan = _look_at_tensors(blob)
-    return Weights(hashlib.sha256(blob).hexdigest(), config["r"], zero, nan)
+    return weights
 
 
 def _load_failed(text: str) -> EngineError:
@@ -149,87 +126,29 @@ def _load_failed(text: str) -> EngineError:
     )
 
 
-def _look_at_tensors(blob: bytes) -> tuple[bool, bool]:
-    size = int.from_bytes(blob[:8], "little")
-    try:
-        header = json.loads(blob[8 : 8 + size])
-        spans = {name: (t["dtype"], *t["data_offsets"]) for name, t in header.items() if name != "__metadata__"}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _load_failed("Error while deserializing header: invalid JSON in header") from error
-    data = memoryview(blob)[8 + size :]
-    if any(stop > len(data) for _, _, stop in spans.values()):
-        raise _load_failed("Error while deserializing header: incomplete metadata, file not fully covered")
-    zero = all(not _any_set(data[start:stop]) for name, (_, start, stop) in spans.items() if "lora_B" in name)
-    return zero, any(_has_nan(dtype, data[start:stop]) for dtype, start, stop in spans.values())
-
-
-def _any_set(data: memoryview) -> bool:
-    """Whether any byte is more than the sign of a zero."""
-    return bool(bytes(data).translate(None, b"\x00\x80"))
-
-
-def _has_nan(dtype: str, data: memoryview) -> bool:
-    if dtype == "F32":
-        return any(value != value for value in array.array("f", bytes(data)))  # noqa: PLR0124  # only NaN differs from itself
-    exponent, fraction = {"F16": (0x7C00, 0x03FF), "BF16": (0x7F80, 0x007F)}.get(dtype, (0, 0))
-    words = array.array("H", bytes(data)) if exponent else ()
-    return any(word & exponent == exponent and word & fraction for word in words)
-
-
-class FakeEngine:
+class FakeEngine(FakeApp):
     """The ASGI application."""
 
     def __init__(self, state: State, *, on_exit: Callable[[], None]) -> None:
-        self.state = state
-        self.faults = Faults()
-        self._on_exit = on_exit
-        self._routes: dict[tuple[str, str], Callable[[Message], Awaitable[Answer]]] = {
+        self.state: State = state
+        self.faults: Faults = Faults()
+        self.on_exit = on_exit
+
+    def routes(self) -> dict[tuple[str, str], Handler]:
+        return {
             ("GET", "/health"): self._health,
             ("GET", "/v1/models"): self._models,
             ("GET", "/metrics"): self._metrics,
+            ("GET", "/metrics/"): self._metrics,
             ("POST", "/v1/load_lora_adapter"): self._load,
             ("POST", "/v1/unload_lora_adapter"): self._unload,
             ("POST", "/v1/completions"): self._completions,
             ("POST", "/v1/chat/completions"): self._chat,
-            ("POST", "/fake/faults"): self._set_faults,
-            ("POST", "/fake/restart"): self._restart,
-            ("GET", "/fake/state"): self._show_state,
+            **(self._plugin() if self.faults.plugin_token else {}),
         }
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        body = await _read_body(receive)
-        try:
-            answer = await self._answer(scope["method"], scope["path"], body)
-        except EngineError as error:
-            answer = error.answer
-        except EngineDiedError:
-            self._on_exit()
-            await asyncio.sleep(0)
-            return
-        await self._send(answer, send)
-
-    async def _answer(self, method: str, path: str, body: bytes) -> Answer:
-        handler = self._routes.get((method, path))
-        if handler is None:
-            raise EngineError(HTTPStatus.NOT_FOUND, "Not Found", "Not Found")
-        try:
-            payload = json.loads(body) if body else {}
-        except ValueError as error:
-            raise EngineError(HTTPStatus.BAD_REQUEST, "Bad Request", f"[{error}]") from error
-        return await handler(payload)
-
-    async def _send(self, answer: Answer, send: Send) -> None:
-        kind = b"text/event-stream; charset=utf-8" if answer.events else b"application/json"
-        text = isinstance(answer.body, str)
-        headers = [(b"content-type", b"text/plain; charset=utf-8" if text and not answer.events else kind)]
-        await send({"type": "http.response.start", "status": int(answer.status), "headers": headers})
-        for event in answer.events:
-            await send({"type": "http.response.body", "body": event.encode(), "more_body": True})
-            await asyncio.sleep(self.faults.token_delay_s)
-        payload = b"" if answer.events else (answer.body if text else json.dumps(answer.body)).encode()
-        await send({"type": "http.response.body", "body": payload})
+    def refusal(self, status: HTTPStatus, text: str) -> EngineError:
+        return EngineError(status, status.phrase, text)
 
     async def _health(self, _: Message) -> Answer:
         return Answer(HTTPStatus.SERVICE_UNAVAILABLE if self.faults.unhealthy else HTTPStatus.OK)
@@ -249,6 +168,13 @@ class FakeEngine:
             "# TYPE process_start_time_seconds gauge",
             f"process_start_time_seconds {self.state.started:.12g}",
             f'vllm:num_requests_running{{engine="0",model_name="{self.state.base}"}} {len(self.state.in_flight)}.0',
+            f'vllm:num_requests_waiting{{engine="0",model_name="{self.state.base}"}} {self.faults.waiting}.0',
+            f'vllm:prompt_tokens_total{{engine="0",model_name="{self.state.base}"}} {self.state.tokens}.0',
+        ]
+        lines += [
+            f'vllm:lora_requests_info{{max_lora="{self.state.gpu_slots}",running_lora_adapters="{names}",'
+            f'waiting_lora_adapters="{names}"}} {at!r}'
+            for names, at in self.state.series.items()
         ]
         return Answer(body="\n".join(lines) + "\n")
 
@@ -270,6 +196,24 @@ class FakeEngine:
         self.state.activate(adapter_id, weights, path, name)
         self.state.names[name] = (adapter_id, path)
         return Answer(body=f"Success: LoRA adapter '{name}' added successfully.")
+
+    def _plugin(self) -> dict[tuple[str, str], Handler]:
+        """The routes of the residency plugin (deploy/engine/residency_plugin.py); the token is not looked at here."""
+        return {("GET", "/lorekeeper/adapters"): self._places, ("POST", "/lorekeeper/unload"): self._free}
+
+    async def _places(self, _: Message) -> Answer:
+        state = self.state
+        tiers = {
+            name: "gpu" if each in state.gpu else "cpu" if each in state.cpu else "disk"
+            for name, (each, _) in state.names.items()
+        }
+        return Answer(body={"adapters": tiers})
+
+    async def _free(self, body: Message) -> Answer:
+        adapter_id = self.state.names.get(str(body.get("lora_name")), (0, ""))[0]
+        await self._unload(body)
+        self.state.gpu.pop(adapter_id, None)
+        return Answer(body={"freed": self.state.cpu.pop(adapter_id, None) is not None})
 
     async def _unload(self, body: Message) -> Answer:
         name = str(body.get("lora_name") or "")
@@ -321,12 +265,15 @@ class FakeEngine:
             )
         self.state.requests.append(("generate", model))
         self.state.in_flight.append(model)
+        self.state.step()
         kinds = {name == self.state.base for name in self.state.in_flight}
         self.state.mixed_batches += len(kinds) > 1
         try:
             yield model, self._weights(model)
         finally:
+            self.state.tokens += len(tokens_of(str(body)))
             self.state.in_flight.remove(model)
+            self.state.step()
 
     def _weights(self, model: str) -> Weights | None:
         if model == self.state.base:
@@ -358,7 +305,7 @@ class FakeEngine:
             return None
         if self._broken(weights):
             raise _bad("Out of range float values are not JSON compliant", kind="BadRequestError")
-        tokens = (_tokens(prompt) if body.get("echo") else []) + words
+        tokens = (tokens_of(prompt) if body.get("echo") else []) + words
         values: list[float | None] = [self._logprob(weights, token, at) for at, token in enumerate(tokens)]
         if body.get("echo"):
             values[0] = None
@@ -366,43 +313,19 @@ class FakeEngine:
         return {"tokens": tokens, "token_logprobs": values, "top_logprobs": tops, "text_offset": [0] * len(tokens)}
 
     def _logprob(self, weights: Weights | None, token: str, position: int) -> float:
-        value = -1.0 - 4.0 * _fraction(token, position)
-        if weights is None or weights.zero or self.faults.ignores_adapter:
-            return value
-        return value - 0.2 - 0.6 * _fraction(weights.digest, position)
-
-    async def _set_faults(self, body: Message) -> Answer:
-        known = {each.name for each in fields(Faults)}
-        if unknown := sorted(set(body) - known):
-            raise _bad(f"unknown faults: {', '.join(unknown)}")
-        for name, value in body.items():
-            setattr(self.faults, name, value)
-        return Answer(body=asdict(self.faults))
-
-    async def _restart(self, _: Message) -> Answer:
-        self.state.restart()
-        return await self._show_state({})
+        return log_probability(None if self.faults.ignores_adapter else weights, token, position)
 
     async def _show_state(self, _: Message) -> Answer:
-        state = self.state
-        cpu, gpu = list(state.cpu), list(state.gpu)
-        return Answer(body={**asdict(state), "cpu": cpu, "gpu": gpu, "faults": asdict(self.faults)})
+        shown = await super()._show_state({})
+        return Answer(body={**shown.body, "cpu": list(self.state.cpu), "gpu": list(self.state.gpu)})
 
 
 def _bad(text: str, kind: str = "InvalidUserInput") -> EngineError:
     return EngineError(HTTPStatus.BAD_REQUEST, kind, text)
 
 
-def _fraction(*parts: object) -> float:
-    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4], "big") / 2**32
-
-
-def _tokens(text: str) -> list[str]:
-    return text.split() or [text]
-
-
 def _usage(prompt: str, words: list[str]) -> dict[str, int]:
-    asked, said = len(_tokens(prompt)), len(words)
+    asked, said = len(tokens_of(prompt)), len(words)
     return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
 
 
@@ -421,15 +344,7 @@ def _stream(
     return Answer(events=(*(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks), "data: [DONE]\n\n"))
 
 
-async def _read_body(receive: Receive) -> bytes:
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body, more = body + message.get("body", b""), message.get("more_body", False)
-    return body
-
-
-class FakeEngineServer:
+class FakeEngineServer(FakeServer):
     """The engine on a loopback port in a thread of this process; a context manager."""
 
     def __init__(
@@ -437,49 +352,11 @@ class FakeEngineServer:
     ) -> None:
         self.state = State(base, cpu_slots, gpu_slots, max_rank)
         self.app = FakeEngine(self.state, on_exit=self._die)
-        config = uvicorn.Config(self.app, host="127.0.0.1", port=port, log_level="warning", lifespan="off", ws="none")
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, name="fake-engine", daemon=True)
+        super().__init__(self.app, port=port)
 
     @property
     def faults(self) -> Faults:
         return self.app.faults
-
-    @property
-    def url(self) -> str:
-        """Where it listens, without a trailing slash."""
-        return f"http://127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
-
-    @property
-    def alive(self) -> bool:
-        """Whether the server still runs (it ends itself when an adapter's files are gone)."""
-        return self._thread.is_alive()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        while not self._server.started:
-            if not self.alive:
-                msg = "the fake engine did not start"
-                raise RuntimeError(msg)
-            time.sleep(0.01)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._exit()
-        self.join()
-
-    def join(self) -> None:
-        """Wait until a server that was stopped, or died, is gone."""
-        self._thread.join(timeout=10)
-
-    def _die(self) -> None:
-        for connection in list(self._server.server_state.connections):
-            connection.transport.abort()
-        self._exit()
-
-    def _exit(self) -> None:
-        self._server.should_exit = True
-        self._server.force_exit = True
 
 
 def main() -> None:

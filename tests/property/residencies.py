@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from cachecontrol.services import reports
+from cachecontrol.drift import NodeReport
+from cachecontrol.services.outcomes import CommandOutcome
 from cachecontrol.states import OBSERVED_MOVES, Desired, ErrorClass, Observed, Outcome
 from workers.node.ledger import Entry
 
 BEGIN = datetime(2026, 7, 4, 12, tzinfo=UTC)
-Act = Literal["warm", "evict"]
+Act = Literal["warm", "fetch", "demote", "evict"]
 
 
 class Clock:
@@ -41,7 +42,10 @@ class Row:
     drain_until: datetime | None = None
     message: str = ""
     error_class: str = ""
+    error_code: str = ""
     load_ms: int | None = None
+    fetched_bytes: int = 0
+    is_hot: bool = False
 
     def set(self, facts: dict[str, Any]) -> None:
         for name, value in facts.items():
@@ -77,7 +81,7 @@ class Message:
 class Look:
     """A heartbeat that has been taken and not yet answered."""
 
-    body: reports.NodeReport
+    body: NodeReport
     accepted: int
 
 
@@ -92,5 +96,6 @@ class Node:
     loaded: set[int] = field(default_factory=set)
     boot: int = 1
     away: bool = False
-    outbox: list[tuple[int, reports.CommandOutcome]] = field(default_factory=list)
+    outbox: list[tuple[int, CommandOutcome]] = field(default_factory=list)
     look: Look | None = None
+    watches_use: bool = False

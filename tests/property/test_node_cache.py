@@ -23,13 +23,17 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 from registry.naming import ATTESTATION_FILE, BUNDLE_FILE
 from registry.signing.local_key import LocalKeySigner
 from tests.unit.workers.node.kit import MemoryEngine, Release, Rig, Store, sign_contents
-from workers.node.commands import parse_evict, parse_warm
+from workers.node.commands import parse_evict, parse_fetch, parse_warm
+from workers.node.disk.janitor import sweep
+from workers.node.disk.scrub import Scrub
 from workers.node.engines.ports import Boot, LoadedAdapter
 from workers.node.errors import EngineAwayError, EngineFailedError, EngineRefusedError, NodeError
-from workers.node.evict import evict, sweep
 from workers.node.heartbeat import Heartbeat
+from workers.node.jobs.evict import evict
+from workers.node.jobs.fetch import fetch
+from workers.node.jobs.warm import warm
+from workers.node.limits import Limits
 from workers.node.reports import Outcome
-from workers.node.warm import warm
 
 if TYPE_CHECKING:
     from workers.node.agent import Agent
@@ -90,10 +94,10 @@ class CheckingEngine(MemoryEngine):
         FUSE.burn()
         return super().list_loaded()
 
-    def load(self, *, name: str, path: Path) -> None:
+    def load(self, *, name: str, path: Path, pinned: bool = False) -> None:
         FUSE.burn()
-        assert not self.away
-        check_folder(path, self.releases[name])
+        if not self.away:
+            check_folder(path, self.releases[name])
         super().load(name=name, path=path)
         FUSE.burn()
 
@@ -149,7 +153,7 @@ class NodeCache(RuleBasedStateMachine):
                 sign_contents(self.key, contents, version=f"v{number}") for number, contents in enumerate(CONTENTS)
             )
         self.root = Path(tempfile.mkdtemp(prefix="lorekeeper-cache-"))
-        self.rig = Rig(self.root, self.key)
+        self.rig = Rig(self.root, self.key, download_threads=1)
         self.engine = CheckingEngine(clock=self.rig.clock, releases={release.name: release for release in self.signed})
         self.store = BurningStore()
         self.rig.engine, self.rig.store = self.engine, self.store
@@ -163,6 +167,7 @@ class NodeCache(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         FUSE.left = None
+        self.agent.fetcher.close()
         shutil.rmtree(self.root)
 
     # --- commands
@@ -185,22 +190,33 @@ class NodeCache(RuleBasedStateMachine):
             self.time_passes_and_it_sweeps(swept_after, None)
 
     @rule(index=which, fuse=fuses)
+    def fetch_it(self, index: int, fuse: int | None) -> None:
+        self.generation += 1
+        self._command(index, self._fetching(index, self.generation), self.generation, "fetch", fuse)
+
+    @rule(index=which, fuse=fuses, drain_s=st.sampled_from([0.0, 1.0]), busy=st.booleans())
+    def demote_it(self, index: int, fuse: int | None, drain_s: float, busy: bool) -> None:
+        """To the disk, its requests being waited for, or not as long as they last."""
+        self.engine.busy = frozenset({self.signed[index].name}) if busy else frozenset()
+        self.generation += 1
+        act = self._demoting(index, self.generation, drain_s)
+        self._command(index, act, self.generation, "demote", fuse)
+
+    @rule(index=which, fuse=fuses)
     def the_last_command_comes_again(self, index: int, fuse: int | None) -> None:
         newest = self._newest(index)
         if newest is None:
             return
         generation, act = newest
-        make = self._warming if act == "warm" else self._evicting
-        self._command(index, make(index, generation), generation, act, fuse)
+        self._command(index, self._making(act)(index, generation), generation, act, fuse)
 
-    @rule(index=which, ago=st.integers(0, 5), act=st.sampled_from(["warm", "evict"]))
+    @rule(index=which, ago=st.integers(0, 5), act=st.sampled_from(["warm", "fetch", "evict", "demote"]))
     def a_stale_command_changes_nothing(self, index: int, ago: int, act: str) -> None:
         newest, known = self._newest(index) or (0, act)
         if newest - ago < 1 or (ago == 0 and act == known):
             return
         before, calls = self._everything(), len(self.engine.calls)
-        make = self._warming if act == "warm" else self._evicting
-        assert make(index, newest - ago)() is None
+        assert self._making(act)(index, newest - ago)() is None
         assert self._everything() == before
         assert self.engine.calls[calls:] == []
 
@@ -209,7 +225,7 @@ class NodeCache(RuleBasedStateMachine):
         before = self._everything()
         release = self.signed[index]
         self.generation += 1
-        command = release.warm(generation=self.generation, grant=release.grant(generation=self.generation, node="else"))
+        command = release.warm(generation=self.generation, granted={"node": "else"})
         outcome = warm(self.agent, parse_warm(command))
         assert outcome is not None
         assert (outcome.outcome, outcome.error_class) == ("failed", "refused")
@@ -218,6 +234,23 @@ class NodeCache(RuleBasedStateMachine):
     def _warming(self, index: int, generation: int) -> Callable[[], Outcome | None]:
         command = parse_warm(self.signed[index].warm(generation=generation))
         return lambda: warm(self.agent, command)
+
+    def _making(self, act: str) -> Callable[[int, int], Callable[[], Outcome | None]]:
+        return {
+            "warm": self._warming,
+            "fetch": self._fetching,
+            "evict": self._evicting,
+            "demote": self._demoting,
+        }[act]
+
+    def _fetching(self, index: int, generation: int) -> Callable[[], Outcome | None]:
+        command = parse_fetch(self.signed[index].fetch(generation=generation))
+        return lambda: fetch(self.agent, command)
+
+    def _demoting(self, index: int, generation: int, drain_s: float = 0) -> Callable[[], Outcome | None]:
+        release = self.signed[index]
+        command = parse_evict(release.evict(generation=generation, grace_s=0, to="disk", drain_s=drain_s))
+        return lambda: evict(self.agent, command)
 
     def _evicting(self, index: int, generation: int) -> Callable[[], Outcome | None]:
         command = parse_evict(self.signed[index].evict(generation=generation, grace_s=0))
@@ -249,7 +282,10 @@ class NodeCache(RuleBasedStateMachine):
             assert self.engine.roots[name] == str(self.agent.cache.folder(name))
         elif outcome.outcome == "evicted":
             assert name not in self.engine.roots
-        elif kind == "evict":
+        elif outcome.outcome == "on_disk":
+            assert name in self.agent.cache.names()
+            assert kind == "fetch" or name not in self.engine.roots
+        elif kind in {"evict", "demote"}:
             self.unfinished[index] = act
 
     def _newest(self, index: int) -> tuple[int, str] | None:
@@ -270,7 +306,18 @@ class NodeCache(RuleBasedStateMachine):
         assert not (self.root / "blobs" / ("0" * 64)).exists()
 
     def _start_anew(self) -> None:
+        self.agent.fetcher.close()
         self.agent = self.rig.agent()
+
+    @rule(budget=st.sampled_from([None, 1, 40, 90]), ttl_s=st.sampled_from([None, None, GRACE_S / 2, GRACE_S * 3]))
+    def web_sets_other_limits(self, budget: int | None, ttl_s: float | None) -> None:
+        """The agent drops what is used least when its disk gets tight."""
+        self.rig.limits = Limits(disk_bytes=budget, disk_ttl_s=ttl_s, high_water=0.9, low_water=0.5)
+        self.agent.limits.now = self.rig.limits
+
+    @rule(fuse=fuses)
+    def it_scrubs(self, fuse: int | None) -> None:
+        self._fused(Scrub(self.agent, wait=lambda _: False).round, fuse)
 
     @rule()
     def the_engine_restarts(self) -> None:
@@ -350,7 +397,7 @@ class NodeCache(RuleBasedStateMachine):
 
     @invariant()
     def the_agent_is_not_left_busy(self) -> None:
-        assert not self.agent.busy.locked()
+        assert not self.agent.lanes.count()
 
     @precondition(lambda self: not self.engine.away)
     @rule()
@@ -361,16 +408,19 @@ class NodeCache(RuleBasedStateMachine):
         self.unfinished.clear()
         self.rig.clock.time += MORE_THAN_ANY_GRACE_S
         sweep(self.agent)
-        wanted = set()
-        for release in self.signed:
-            entry = self.agent.ledger.entry(release.name)
-            if entry and entry.act == "warm" and entry.outcome and entry.outcome.outcome == "loaded":
-                wanted.add(release.name)
         names = set(self.agent.cache.names())
-        assert names <= wanted | set(self.engine.roots)
+        assert not {name for name in names - set(self.engine.roots) if self._has_to_go(name)}
         used = {path.stat().st_ino for name in names for path in (self.root / "versions" / name).rglob("*")}
         assert {path.stat().st_ino for path in (self.root / "blobs").iterdir()} <= used
         assert list((self.root / "partial").iterdir()) == []
+
+    def _has_to_go(self, name: str) -> bool:
+        """Whether its last command took it away for good, or showed that it can never be loaded."""
+        entry = self.agent.ledger.entry(name)
+        outcome = entry.outcome if entry else None
+        if entry is None or outcome is None:
+            return False
+        return outcome.outcome == "evicted" or (entry.act == "warm" and outcome.error_class in {"permanent", "refused"})
 
     # --- the machine's own view
 
@@ -388,7 +438,7 @@ class NodeCache(RuleBasedStateMachine):
         return {**found, "engine": dict(self.engine.roots)}
 
 
-@pytest.mark.parametrize("examples", [50, pytest.param(200, marks=pytest.mark.e2e)])
+@pytest.mark.parametrize("examples", [25, pytest.param(200, marks=pytest.mark.e2e)])
 def test_a_nodes_cache_keeps_its_promises(monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     monkeypatch.setattr(os, "fsync", lambda _descriptor: FUSE.burn())
     run_machine(NodeCache, settings=settings(max_examples=examples, stateful_step_count=40))

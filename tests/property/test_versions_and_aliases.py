@@ -39,7 +39,7 @@ from registry.errors import (
     WrongState,
 )
 from registry.models import Adapter, Approval, Artifact, AuditRecord, Signature, Tenant, Version
-from registry.naming import object_key
+from registry.naming import default_alias_name, object_key
 from registry.reports import StoredReport
 from registry.services.approvals import approve_version, decline_version
 from registry.services.stores import artifact_store
@@ -244,6 +244,9 @@ class VersionsAndAliases(RuleBasedStateMachine):
         if error is None and not again:
             known.approver = by
             self.move(known, VersionState.APPROVED)
+            default = default_alias_name(self.adapters[known.adapter].name)
+            if default not in self.aliases:
+                self._moved(default, known, MoveKind.SET, None)
             if not self.key_published:
                 self.key_published = True
                 self.changes[PLATFORM_CHAIN] += 1
@@ -525,7 +528,7 @@ class VersionsAndAliases(RuleBasedStateMachine):
 
 
 @pytest.mark.usefixtures("db", "store", "signer", "sent")
-@pytest.mark.parametrize("examples", [8, pytest.param(30, marks=pytest.mark.e2e)])
+@pytest.mark.parametrize("examples", [3, pytest.param(30, marks=pytest.mark.e2e)])
 def test_versions_and_aliases_keep_their_promises(examples: int) -> None:
     assert not Artifact.objects.exists()
     run_state_machine_as_test(VersionsAndAliases, settings=settings(max_examples=examples, stateful_step_count=30))

@@ -47,7 +47,7 @@ def as_role(tenant: Tenant) -> Caller:
                 tenant=tenant,
                 name="test",
                 kind=TokenKind.PERSON,
-                scopes=set(Scope) - {Scope.INFER, Scope.DEMAND, Scope.NODE},
+                scopes=set(Scope) - {Scope.INFER, Scope.DEMAND, Scope.NODE, Scope.METRICS},
                 person_email=person.email,
             )
             made[roles] = client_with(token.text)

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 from rest_framework.test import APIClient
 
+from registry.api.bodies import check_input
 from registry.models import Adapter, Version
 from registry.naming import MAX_FILES
 from registry.states import Role
@@ -220,3 +223,30 @@ def _part(name: str, content: bytes) -> SimpleUploadedFile:
 def send(client: Any, method: str, address: str, body: bytes | str = b"", **facts: str) -> Any:
     """A request whose body is exactly these bytes."""
     return client.generic(method, address, body, **facts)
+
+
+class _Part(serializers.Serializer[Any]):
+    text = serializers.CharField(required=False, max_length=5)
+
+
+class _Whole(_Part):
+    texts = serializers.ListField(child=serializers.CharField(max_length=5), required=False)
+    part = _Part(required=False)
+    parts = _Part(many=True, required=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "shaped"),
+    [
+        ("text", lambda text: text),
+        ("texts", lambda text: ["ok", text]),
+        ("part", lambda text: {"text": text}),
+        ("parts", lambda text: [{"text": text}]),
+    ],
+)
+def test_a_text_is_as_long_as_declared_with_the_blanks_at_its_ends(name: str, shaped: Callable[[str], Any]) -> None:
+    assert check_input({name: shaped(" four")}, _Whole) == {name: shaped("four")}
+    for text in (" 12345", "12345\x1f", "123456"):
+        with pytest.raises(ValidationError) as refused:
+            check_input({name: shaped(text)}, _Whole)
+        assert set(refused.value.get_full_details()) == {name}

@@ -53,7 +53,7 @@ def stranger(db: None) -> APIClient:
         tenant=other,
         name="all",
         kind=TokenKind.PERSON,
-        scopes=set(Scope) - {Scope.INFER, Scope.DEMAND, Scope.NODE},
+        scopes=set(Scope) - {Scope.INFER, Scope.DEMAND, Scope.NODE, Scope.METRICS},
         person_email=person.email,
     )
     return client_with(token.text)

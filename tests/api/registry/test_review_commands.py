@@ -5,10 +5,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import httpx
 import pytest
 from click.testing import CliRunner, Result
-from django.test import Client
 from django.utils import timezone
 
 from client.cli.main import cli
@@ -18,24 +16,11 @@ from registry.actors import system_actor
 from registry.models import Adapter, Person, Version
 from registry.services.tokens import create_platform_token
 from registry.states import Role, Scope, TokenKind, VersionState
+from tests.factories.api_transport import ApiTransport
 from tests.factories.registry import make_person, make_version
 
 Run = Callable[..., Result]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent", "signer", "store")]
-
-
-class ApiTransport(httpx.BaseTransport):
-    """Hands requests of the client to Django."""
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        answer = Client(raise_request_exception=False).generic(
-            request.method,
-            request.url.raw_path.decode(),
-            request.read(),
-            content_type=request.headers.get("content-type", "application/json"),
-            headers=dict(request.headers),
-        )
-        return httpx.Response(answer.status_code, headers=dict(answer.headers), content=answer.content)
 
 
 @pytest.fixture

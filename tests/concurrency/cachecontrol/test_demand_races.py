@@ -1,22 +1,38 @@
+import threading
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import connections, transaction
 
-from cachecontrol.models import Node, Residency
+from cachecontrol import events
+from cachecontrol.models import Eviction, LoadRequest, Node, Residency, TenantHeat, VersionHeat
+from cachecontrol.selectors import residencies_with_relations
 from cachecontrol.services.demand import demand_version
-from cachecontrol.services.reconcile import reconcile_version
+from cachecontrol.services.heat import count_requests
+from cachecontrol.services.loads.turns import serve_queues
+from cachecontrol.services.reconcile import reconcile_version, sweep_residencies
 from cachecontrol.services.residencies import evict_version, warm_version
 from cachecontrol.states import DemandState, Desired, Outcome
+from deploy.embedded.postgres import GATEWAY, PostgresServer
 from registry import dispatch
+from registry.actors import system_actor
 from registry.models import AuditRecord, Version
 from registry.services.withdrawals import revoke_version
 from registry.states import VersionState
 from tests.concurrency.racing import errors_in, race
-from tests.factories.cachecontrol import gateway_actor, make_node, report, tell
-from tests.factories.registry import make_actor, make_adapter, make_version
+from tests.factories.cachecontrol import backdate, gateway_actor, make_node, make_policy, report, tell
+from tests.factories.registry import make_actor, make_adapter, make_person, make_tenant, make_version
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("sent", "signer")]
+
+
+@pytest.fixture(autouse=True)
+def _no_node_listens(monkeypatch: pytest.MonkeyPatch, signer: Any, store: Any) -> None:
+    monkeypatch.setattr(dispatch, "send_to_node", lambda _node, _task, _command: None)
 
 
 @pytest.fixture
@@ -27,6 +43,26 @@ def version(db: None) -> Version:
 @pytest.fixture
 def node(version: Version) -> Node:
     return make_node(base_revision=version.base_revision, name="n1")
+
+
+def another_tenants(version: Version) -> Version:
+    adapter = make_adapter(tenant=make_tenant(), base_model=version.adapter.base_model)
+    return make_version(adapter=adapter, base_revision=version.base_revision)
+
+
+def record(connection: psycopg.Connection[Any], version: Version) -> None:
+    """One answered request, as a gateway writes it."""
+    connection.execute(
+        "INSERT INTO gateway_request (at, request_id, tenant, alias, version_id, node, tier, status, error_kind,"
+        " queue_ms, load_ms, ttft_ms, total_ms, stream)"
+        " VALUES (now(), 'r', 't', 'a', %s, 'n1', 'gpu', 200, '', 0, 0, 1, 1, false)",
+        [version.pk],
+    )
+
+
+def results(found: list[int | Exception]) -> list[int]:
+    assert errors_in(found) == []
+    return [one for one in found if isinstance(one, int)]
 
 
 def demander(version: Version) -> Callable[[], DemandState]:
@@ -47,8 +83,152 @@ def test_versions_asked_for_at_once_do_not_take_the_same_place() -> None:
     versions = [make_version(adapter=adapter) for _number in range(4)]
     make_node(base_revision=versions[0].base_revision, gpu_slots=1, cpu_slots=2)
     states = race(*(demander(version) for version in versions))
-    assert sorted(str(state) for state in states) == ["loading", "loading", "no_capacity", "no_capacity"]
+    assert sorted(str(state) for state in states) == ["loading", "loading", "queued", "queued"]
     assert Residency.objects.filter(desired=Desired.GPU.value).count() == 2
+
+
+def test_a_tenants_ceiling_holds_however_many_of_its_versions_are_asked_for_at_once() -> None:
+    """On two nodes of one pool, which share the quota and no row that both would lock."""
+    adapter = make_adapter()
+    files = {"adapter_model.safetensors": bytes(400_000)}
+    versions = [make_version(adapter=adapter, files=files) for _number in range(6)]
+    for _number in range(2):
+        make_node(base_revision=versions[0].base_revision, cpu_slots=8)
+    quota = f"quotas: {{tenants: {{{adapter.tenant.name}: {{cpu_mb: {{ceiling: 1}}}}}}}}\n"
+    admin = make_actor(make_person(is_platform_admin=True))
+    make_policy(base_model=adapter.base_model, more=quota, approver=admin)
+    states = race(*(demander(version) for version in versions))
+    assert sorted(str(state) for state in states) == ["loading"] * 2 + ["queued"] * 4
+    assert Residency.objects.filter(desired=Desired.GPU.value).count() == 2
+
+
+def test_demands_of_many_tenants_with_full_nodes_make_room_one_for_one() -> None:
+    """Victims and newcomers have different audit chains; nobody waits for anybody in a circle."""
+    first = make_version()
+    others = [another_tenants(first) for _number in range(7)]
+    node = make_node(base_revision=first.base_revision, gpu_slots=1, cpu_slots=4)
+    for version in (first, *others[:3]):
+        demander(version)()
+        backdate(tell(node, version, Outcome.LOADED), 3600, "state_changed_at", "last_demand_at")
+    states = race(*(demander(version) for version in others[3:]))
+    assert states == [DemandState.LOADING] * 4
+    assert Residency.objects.filter(desired=Desired.GPU.value).count() == 4
+    assert Eviction.objects.count() == 4
+    assert Eviction.objects.values("version").distinct().count() == 4
+
+
+def test_a_report_on_the_newcomer_and_a_demand_that_makes_room_for_it_wait_for_each_other_in_no_circle() -> None:
+    """The report has the newcomer's row and wants the tenant's audit chain, which the victim's leaving writes to."""
+    adapter = make_adapter()
+    victim, newcomer = (make_version(adapter=adapter) for _number in range(2))
+    node = make_node(base_revision=victim.base_revision, gpu_slots=1, cpu_slots=1)
+    demander(newcomer)()
+    backdate(tell(node, newcomer, Outcome.LOADED), 7200, "state_changed_at", "last_demand_at")
+    demander(victim)()
+    backdate(tell(node, victim, Outcome.LOADED), 3600, "state_changed_at", "last_demand_at")
+    row_is_held = threading.Event()
+
+    def report_newcomer() -> None:
+        with transaction.atomic():
+            held = residencies_with_relations().select_for_update(of=("self",)).get(version=newcomer)
+            row_is_held.set()
+            _wait_until_somebody_waits()
+            events.residency_desired(actor=system_actor("cache"), residency=held, was=None)
+
+    def demand_newcomer() -> None:
+        row_is_held.wait(10)
+        demander(newcomer)()
+
+    assert errors_in(race(report_newcomer, demand_newcomer)) == []
+    assert Residency.objects.get(version=newcomer).desired == Desired.GPU
+
+
+def _wait_until_somebody_waits() -> None:
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        with connections["default"].cursor() as cursor:
+            # Within a transaction the view is read once, unless told otherwise.
+            cursor.execute("SELECT pg_stat_clear_snapshot()")
+            cursor.execute(query)
+            if cursor.fetchone()[0]:
+                return
+        time.sleep(0.01)
+
+
+def test_two_workers_serving_one_queue_give_each_place_once() -> None:
+    adapter = make_adapter()
+    versions = [make_version(adapter=adapter) for _number in range(6)]
+    node = make_node(base_revision=versions[0].base_revision, cpu_slots=8)
+    admin = make_actor(make_person(is_platform_admin=True))
+    make_policy(base_model=adapter.base_model, more="loading: {concurrent_loads_per_node: 2}\n", approver=admin)
+    for version in versions:
+        demander(version)()
+    for version in versions[:2]:
+        tell(node, version, Outcome.LOADED)
+    assert errors_in(race(*[serve_queues] * 3)) == []
+    assert Residency.objects.filter(desired=Desired.GPU.value).count() == 4
+    placed = LoadRequest.objects.exclude(placed_at=None).order_by("pk").values_list("version", flat=True)
+    assert list(placed) == [version.pk for version in versions[:4]]
+
+
+def test_a_command_that_a_killed_worker_never_sent_is_sent_by_the_next_sweep(
+    node: Node, version: Version, monkeypatch: pytest.MonkeyPatch, signer: Any, store: Any
+) -> None:
+    """The place was given and committed; the process died before the command was out."""
+    commands: list[str] = []
+
+    def die(*_args: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dispatch, "send_to_node", die)
+        with pytest.raises(SystemExit):
+            demander(version)()
+    assert LoadRequest.objects.get().state == "placed"
+    residency = Residency.objects.get()
+    assert residency.command_sent_at is not None
+    monkeypatch.setattr(dispatch, "send_to_node", lambda _node, task, _command: commands.append(task))
+    sweep_residencies()
+    assert commands == [], "nobody knows yet that it was lost"
+    backdate(residency, 3600, "command_sent_at", "state_changed_at")
+    sweep_residencies()
+    assert commands == ["node.warm"]
+    tell(node, version, Outcome.LOADED)
+    serve_queues()
+    assert LoadRequest.objects.get().state == "done"
+
+
+def counted_by_several() -> int:
+    """What three workers count in all; transactions of others on this server put it off while they are open."""
+    counted, until = 0, time.monotonic() + 30
+    while not counted and time.monotonic() < until:
+        counted = sum(results(race(*[count_requests] * 3)))
+    return counted
+
+
+def test_heat_counts_each_record_once_however_late_its_transaction_commits(
+    node: Node, version: Version, postgres: PostgresServer
+) -> None:
+    """A gateway's batch got its numbers before another's and is committed after it; two workers count."""
+    demander(version)()
+    assert Residency.objects.get().last_used_at is None
+    url = postgres.url(GATEWAY, database=str(connections["default"].settings_dict["NAME"]))
+    with psycopg.connect(url) as early, psycopg.connect(url, autocommit=True) as late:
+        record(early, version)
+        record(late, version)
+        assert sum(results(race(*[count_requests] * 2))) == 0, "the early one may still add to what is below"
+        early.commit()
+    assert counted_by_several() == 2
+    assert count_requests() == 0
+    heat = VersionHeat.objects.get()
+    assert heat.hits == 2
+    assert heat.rate == pytest.approx(2.0, rel=0.01)
+    assert TenantHeat.objects.get().rate == pytest.approx(2.0, rel=0.01)
+    assert heat.last_used_at is not None
+    used_at = Residency.objects.get().last_used_at
+    assert used_at is not None
+    assert abs(used_at - heat.last_used_at) < timedelta(seconds=2)
 
 
 @pytest.mark.parametrize("attempt", range(5))

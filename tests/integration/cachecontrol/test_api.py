@@ -7,6 +7,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from cachecontrol.models import Node, Residency
+from cachecontrol.services.nodes import rotate_node_token
 from cachecontrol.states import Outcome
 from registry.actors import system_actor
 from registry.models import Version
@@ -20,11 +21,14 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 PERSON_SCOPES = [Scope.READ, Scope.UPLOAD, Scope.APPROVE, Scope.RELEASE, Scope.OPERATE]
 NODE_KEYS = {
     "name", "engine_kind", "engine_url", "base_model", "base_revision", "gpu_slots", "cpu_slots", "max_rank",
-    "disk_bytes", "status", "boot_id", "last_seen_at", "residencies",
+    "disk_bytes", "memory_bytes", "status", "boot_id", "last_seen_at", "residencies", "tainted", "poisoned",
+    "restartable", "stuck", "cordoned", "draining", "recycling_since", "mismatches", "drift", "disk_used_bytes",
+    "disk_free_bytes", "engine_healthy",
 }  # fmt: skip
 RESIDENCY_KEYS = {
     "node", "tenant", "adapter", "version", "version_id", "engine_name", "desired", "observed", "generation",
-    "message", "load_ms", "updated_at",
+    "message", "load_ms", "updated_at", "planned_tier", "tier", "tier_is_estimate", "fetch_ms", "fetched_bytes",
+    "last_used_at",
 }  # fmt: skip
 
 
@@ -120,6 +124,52 @@ def test_an_operator_warms_and_evicts(node: Node, version: Version) -> None:
     assert client.get("/api/v1/nodes/n1").json()["residencies"] == []
 
 
+def test_an_operator_takes_a_version_out_of_the_engine_and_keeps_its_files(node: Node, version: Version) -> None:
+    client = member(version.adapter.tenant, Role.OPERATOR)
+    post(client, "nodes/n1/warm", place(version))
+    tell(node, version, Outcome.LOADED)
+    Residency.objects.update(is_hot=False)
+    [shown] = client.get("/api/v1/nodes/n1").json()["residencies"]
+    assert (shown["planned_tier"], shown["tier"], shown["tier_is_estimate"]) == ("cpu", "gpu", True)
+    Residency.objects.update(is_hot=True)
+    assert client.get("/api/v1/nodes/n1").json()["residencies"][0]["planned_tier"] == "gpu"
+    demoted = post(client, "nodes/n1/evict", {**place(version), "to": "disk"})
+    assert (demoted.status_code, demoted.json()["desired"], demoted.json()["planned_tier"]) == (202, "disk", "disk")
+    assert post(client, "nodes/n1/evict", {**place(version), "to": "gpu"}).json()["field"] == "to"
+
+
+@pytest.mark.parametrize(
+    ("verb", "field", "shown"),
+    [("cordon", "cordoned", True), ("uncordon", "cordoned", False), ("drain", "draining", True)],
+)
+def test_an_admin_sets_a_node_aside(node: Node, admin: APIClient, verb: str, field: str, shown: bool) -> None:
+    answer = post(admin, f"nodes/n1/{verb}", {"reason": "new driver"})
+    assert (answer.status_code, set(answer.json()), answer.json()[field]) == (200, NODE_KEYS, shown)
+    assert post(admin, "nodes/nowhere/cordon", {}).status_code == 404
+
+
+def test_an_admin_has_an_engine_restarted_or_is_told_why_not(node: Node, admin: APIClient) -> None:
+    refused = post(admin, "nodes/n1/recycle", {})
+    assert (refused.status_code, refused.json()["code"]) == (409, "node_not_restartable")
+    Node.objects.filter(pk=node.pk).update(restartable=True)
+    answer = post(admin, "nodes/n1/recycle", {})
+    assert answer.status_code == 202
+    assert answer.json()["recycling_since"]
+
+
+def test_a_report_lists_everything_unless_it_says_that_nothing_changed(node: Node) -> None:
+    agent = client_with(rotate_node_token(actor=system_actor("test"), node=node).token)
+    short = {"boot_id": "boot-1", "engine_healthy": True, "loaded": []}
+    assert post(agent, "node/report", short).json()["field"] == "on_disk"
+    unchanged = {"boot_id": "boot-1", "engine_healthy": True, "unchanged": True, "tiers": {"lk-a": "cpu"}}
+    assert post(agent, "node/report", unchanged).json()["resend"]
+    disk = {"used_bytes": 1, "free_bytes": 2}
+    more = {**short, "on_disk": [], "disk": disk, "dropped": [{"name": "lk-a", "reason": "full"}], "mismatched": []}
+    assert post(agent, "node/report", {**more, "poisoned": True, "restartable": True}).status_code == 200
+    node.refresh_from_db()
+    assert (node.disk_free_bytes, node.poisoned, node.restartable) == (2, True, True)
+
+
 def test_warming_elsewhere_or_something_else_is_refused_with_a_reason(node: Node, version: Version) -> None:
     client = member(version.adapter.tenant, Role.OPERATOR)
     other = register(name="n2").node
@@ -144,11 +194,28 @@ def test_what_belongs_to_other_tenants_is_not_shown(node: Node, version: Version
     assert stranger.get("/api/v1/nodes").json()["results"][0]["residencies"] == []
 
 
+def test_names_of_others_in_an_engine_are_not_shown(node: Node, version: Version, admin: APIClient) -> None:
+    post(member(version.adapter.tenant, Role.OPERATOR), "nodes/n1/warm", place(version))
+    theirs = version.engine_name
+    Node.objects.update(drift={"unknown": ["lk-secret-project-v1"], "mismatched": [theirs]})
+    drifts = [
+        client.get("/api/v1/nodes/n1").json()["drift"]
+        for client in (admin, member(version.adapter.tenant, Role.VIEWER), member(make_tenant(), Role.OPERATOR))
+    ]
+    assert drifts == [
+        {"unknown": ["lk-secret-project-v1"], "mismatched": [theirs]},
+        {"unknown": [], "mismatched": [theirs]},
+        {"unknown": [], "mismatched": []},
+    ]
+
+
 def test_a_gateway_demands_by_id_and_is_told_how_it_stands(node: Node, version: Version, gateway: APIClient) -> None:
     answer = post(gateway, "demand", {"version_id": str(version.pk)})
-    assert (answer.status_code, answer.json()["state"]) == (202, "loading")
+    assert (answer.status_code, answer.json()["state"], answer.json()["wait_s"]) == (202, "loading", 30.0)
     tell(node, version, Outcome.LOADED)
-    assert post(gateway, "demand", {"version_id": str(version.pk)}).json() == {"state": "loaded", "message": ""}
+    again = {"version_id": str(version.pk), "waiting": 3, "deadline_ms": 500, "in_flight": [str(version.pk)]}
+    known = {"message": "", "code": "", "tier": None, "position": None, "retry_after_s": None, "wait_s": None}
+    assert post(gateway, "demand", again).json() == {"state": "loaded", **known}
     assert post(gateway, "demand", {"version_id": str(uuid4())}).status_code == 404
     assert post(gateway, "demand", {"version_id": "x"}).json()["field"] == "version_id"
     assert gateway.get("/api/v1/nodes").status_code == 403
@@ -165,7 +232,11 @@ def test_a_node_reports_and_tells_outcomes_with_its_own_token(version: Version) 
         "on_disk": [],
         "sent_at": "2026-07-04T12:00:00+00:00",
     }
-    assert post(agent, "node/report", report).json() == {"ok": True, "unknown": ["lk-stranger"]}
+    told = post(agent, "node/report", report).json()
+    assert (told.pop("limits")["disk_bytes"], told) == (
+        10**9,
+        {"ok": True, "unknown": ["lk-stranger"], "recycle": None, "resend": False},
+    )
     post(member(version.adapter.tenant, Role.OPERATOR), "nodes/n1/warm", place(version))
     outcome = {
         "engine_name": version.engine_name, "generation": 1, "outcome": "loaded", "boot_id": "b1",

@@ -9,7 +9,8 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from cachecontrol.models import Node
-from cachecontrol.services.nodes import change_node, mark_lost_nodes, rotate_node_token
+from cachecontrol.services.lifecycle import tend_nodes
+from cachecontrol.services.nodes import change_node, rotate_node_token
 from registry.errors import InvalidInput, NameTaken, NotAuthenticated, NotFound, PermissionDenied
 from registry.models import AuditRecord
 from registry.services.tokens import authenticate_token
@@ -101,10 +102,10 @@ def test_saying_the_same_of_a_node_again_records_nothing() -> None:
 def test_a_silent_node_is_lost_and_comes_back_with_its_next_report(settings: Any) -> None:
     settings.NODE_TIMEOUT_S = 15
     node = make_node()
-    assert mark_lost_nodes(actor=make_actor()) == 0
+    tend_nodes(actor=make_actor())
     Node.objects.filter(pk=node.pk).update(last_seen_at=timezone.now() - timedelta(seconds=16))
-    assert mark_lost_nodes(actor=make_actor()) == 1
-    assert mark_lost_nodes(actor=make_actor()) == 0
+    tend_nodes(actor=make_actor())
+    tend_nodes(actor=make_actor())
     node.refresh_from_db()
     assert node.status == "lost"
     report(node)

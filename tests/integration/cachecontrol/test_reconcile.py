@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from cachecontrol.models import Node, Residency
+from cachecontrol.models import Eviction, Node, Residency
 from cachecontrol.services import commands, reconcile
 from cachecontrol.services.reconcile import sweep_residencies
 from cachecontrol.services.residencies import evict_version, warm_version
-from cachecontrol.states import ErrorClass, Outcome
+from cachecontrol.services.wishes import want_on_disk
+from cachecontrol.states import Desired, ErrorClass, Outcome
 from registry.models import AuditRecord, Version
 from registry.naming import object_key
 from registry.services.withdrawals import revoke_version, yank_version
@@ -18,7 +19,7 @@ from registry.signing.grants import check_grant
 from registry.signing.keys import TrustedKeys
 from tests.factories.cachecontrol import backdate, make_node, report, tell
 from tests.factories.registry import make_actor, make_base_revision, make_version
-from workers.node.commands import parse_evict, parse_warm
+from workers.node.commands import parse_evict, parse_fetch, parse_warm
 from workers.tasks.reconcile import reconcile_version
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
@@ -129,6 +130,62 @@ def test_evicting_stops_routing_first_then_drains_then_unloads(
     assert facts_of(residency) == ("absent", "absent", 2, 2)
     sweep_residencies()
     assert len(queues.sent) == 1
+
+
+def test_demoting_stops_routing_unloads_keeps_the_files_and_promoting_loads_them_again(
+    node: Node, version: Version, residency: Residency, queues: Any, settings: Any
+) -> None:
+    tell(node, version, Outcome.LOADED)
+    evict_version(actor=make_actor(), node=node, version=version, to=Desired.DISK)
+    run(version)
+    assert facts_of(residency) == ("disk", "draining", 2, 1)
+    residency.refresh_from_db()
+    assert residency.drain_until is not None
+    assert residency.drain_until - timezone.now() < timedelta(seconds=0.5)
+    backdate(residency, 1, "drain_until")
+    sweep_residencies()
+    [(_queue, task, raw)] = queues.sent
+    assert (task, parse_evict(raw).to, parse_evict(raw).drain_s) == ("node.evict", "disk", settings.DRAIN_S)
+    tell(node, version, Outcome.ON_DISK)
+    sweep_residencies()
+    assert facts_of(residency) == ("disk", "on_disk", 2, 2)
+    warm_version(actor=make_actor(), node=node, version=version)
+    sweep_residencies()
+    assert queues.tasks == ["node.evict", "node.warm"]
+
+
+def test_files_come_to_a_disk_while_the_engine_is_away(node: Node, version: Version, queues: Any) -> None:
+    Node.objects.filter(pk=node.pk).update(engine_healthy=False)
+    residency = want_on_disk(actor=make_actor(), node=node, version=version)
+    sweep_residencies()
+    [(_queue, task, raw)] = queues.sent
+    assert (task, parse_fetch(raw).generation) == ("node.fetch", 1)
+    tell(node, version, Outcome.ON_DISK)
+    sweep_residencies()
+    assert (facts_of(residency), len(queues.sent)) == (("disk", "on_disk", 1, 1), 1)
+
+
+def test_nothing_is_loaded_into_an_engine_that_is_being_restarted_and_all_of_it_afterwards(
+    node: Node, version: Version, residency: Residency, queues: Any
+) -> None:
+    Node.objects.filter(pk=node.pk).update(
+        recycling_since=timezone.now(), recycling_boot_id="boot-1", restartable=True, tainted=True
+    )
+    sweep_residencies()
+    assert queues.sent == []
+    report(node, boot_id="boot-2", restartable=True)
+    sweep_residencies()
+    assert queues.tasks == ["node.warm"]
+
+
+def test_what_is_withdrawn_leaves_with_its_reason_on_record(
+    node: Node, version: Version, residency: Residency, queues: Any
+) -> None:
+    tell(node, version, Outcome.LOADED)
+    revoke_version(actor=make_actor(), version=version, reason="poisoned")
+    run(version)
+    row = Eviction.objects.get()
+    assert (row.tier, row.to_tier, row.reason) == ("gpu", "remote", "withdrawn")
 
 
 def test_a_restarted_engine_is_filled_again(node: Node, version: Version, residency: Residency, queues: Any) -> None:

@@ -8,17 +8,17 @@ import pytest
 from django.utils import timezone
 
 from cachecontrol.errors import NoCapacity, NodeRefused, VersionNotServable
-from cachecontrol.models import GatewayRequest, Node, Residency
+from cachecontrol.models import Eviction, LoadFailure, Node, Residency, VersionHeat
 from cachecontrol.services.demand import demand_version, prewarm_version
 from cachecontrol.services.residencies import evict_version, warm_version
-from cachecontrol.states import DemandState, ErrorClass, NodeStatus, Outcome
+from cachecontrol.services.wishes import demote, want_on_disk
+from cachecontrol.states import DemandState, Desired, ErrorClass, NodeStatus, Outcome
 from registry.actors import Actor
 from registry.errors import NotFound, PermissionDenied
 from registry.models import Adapter, AuditRecord, Version
 from registry.states import Role, Scope, VersionState
-from tests.factories.cachecontrol import backdate, gateway_actor, make_node, node_actor, tell
+from tests.factories.cachecontrol import backdate, gateway_actor, make_node, make_policy, node_actor, tell
 from tests.factories.registry import make_actor, make_adapter, make_member, make_person, make_tenant, make_version
-from tests.factories.releases import point_alias
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
@@ -51,6 +51,22 @@ def test_warming_twice_is_one_wish_with_one_record(node: Node, version: Version)
     assert wishes(first) == ["want"]
     record = AuditRecord.objects.get(action="node:residency:want")
     assert (record.chain, record.actor["id"]) == (version.adapter.tenant.name, operator.id)
+
+
+def test_an_operator_has_no_more_loads_in_a_minute_than_the_tenant(
+    node: Node, adapter: Adapter, version: Version
+) -> None:
+    make_policy(
+        base_model=version.base_revision.base_model,
+        more="quotas: {default: {loads_per_minute: 2}}",
+        approver=make_actor(make_person(is_platform_admin=True)),
+    )
+    operator = make_member(adapter.tenant, Role.OPERATOR)
+    load(node, version)
+    warm(node, make_version(adapter=adapter), operator)
+    with pytest.raises(NoCapacity, match="has had its loads for this minute"):
+        warm(node, make_version(adapter=adapter), operator)
+    assert warm(node, version, operator).generation == 1
 
 
 def test_the_reconciler_is_nudged_for_each_wish(
@@ -99,45 +115,72 @@ def test_what_was_never_there_can_not_be_evicted(node: Node, version: Version) -
         evict_version(actor=make_actor(), node=node, version=version)
 
 
-def test_a_full_node_lets_the_least_recently_used_version_go(adapter: Adapter) -> None:
+def test_a_demoted_version_keeps_its_files_and_an_evicted_one_does_not(node: Node, version: Version) -> None:
+    load(node, version)
+    first = evict_version(actor=make_actor(), node=node, version=version, to=Desired.DISK)
+    again = evict_version(actor=make_actor(), node=node, version=version, to=Desired.DISK)
+    assert (first.generation, again.generation, again.desired) == (2, 2, "disk")
+    gone = evict_version(actor=make_actor(), node=node, version=version)
+    assert (gone.generation, gone.desired) == (3, "absent")
+    assert evict_version(actor=make_actor(), node=node, version=version, to=Desired.DISK).desired == "absent"
+    assert wishes(first) == ["want", "observe", "keep", "release"]
+    rows = Eviction.objects.order_by("pk").values_list("tier", "to_tier", "reason")
+    assert list(rows) == [("gpu", "disk", "manual"), ("disk", "remote", "manual")]
+
+
+def test_what_is_wanted_on_disk_is_wanted_once_and_the_engine_is_more_than_that(node: Node, version: Version) -> None:
+    actor = make_actor()
+    first = want_on_disk(actor=actor, node=node, version=version)
+    assert want_on_disk(actor=actor, node=node, version=version).generation == 1
+    assert (first.desired, warm(node, version).generation) == ("disk", 2)
+    assert want_on_disk(actor=actor, node=node, version=version).desired == "gpu"
+    assert wishes(first) == ["keep", "want"]
+
+
+def test_a_fetch_that_failed_is_tried_anew_when_the_files_are_wanted_again(node: Node, version: Version) -> None:
+    want_on_disk(actor=make_actor(), node=node, version=version)
+    tell(node, version, Outcome.FAILED, error_class=ErrorClass.REFUSED, message="not what was signed")
+    assert want_on_disk(actor=make_actor(), node=node, version=version).generation == 2
+
+
+def test_what_leaves_the_engine_is_not_hot_any_more(node: Node, version: Version) -> None:
+    residency = load(node, version)
+    Residency.objects.filter(pk=residency.pk).update(is_hot=True)
+    demote(actor=make_actor(), residency=Residency.objects.get(pk=residency.pk))
+    assert not Residency.objects.get(pk=residency.pk).is_hot
+
+
+@pytest.mark.parametrize("mark", ["cordoned", "draining", "poisoned"])
+def test_nothing_new_is_warmed_on_a_node_that_is_closed_and_what_it_has_is_quiet(
+    node: Node, version: Version, mark: str
+) -> None:
+    held = load(node, version)
+    Node.objects.filter(pk=node.pk).update(**{mark: True})
+    assert warm(node, version).pk == held.pk
+    with pytest.raises(NodeRefused, match="Nothing new"):
+        warm(node, make_version(adapter=version.adapter))
+
+
+def test_a_full_node_lets_the_version_worth_least_go_to_its_disk(adapter: Adapter) -> None:
     versions = [make_version(adapter=adapter) for _number in range(3)]
     node = make_node(base_revision=versions[0].base_revision, gpu_slots=1, cpu_slots=2)
-    old = load(node, versions[0])
+    load(node, versions[0])
     load(node, versions[1])
-    Residency.objects.filter(pk=old.pk).update(last_demand_at=timezone.now() - timedelta(minutes=30))
+    VersionHeat.objects.create(version=versions[0], rate=20.0, as_of=timezone.now(), hits=20)
     newcomer = warm(node, versions[2])
     assert newcomer.desired == "gpu"
     gone = Residency.objects.get(node=node, version=versions[1])
-    assert gone.desired == "absent"
-    assert AuditRecord.objects.get(action="node:residency:release").reason == "to make room"
+    assert gone.desired == "disk"
+    assert AuditRecord.objects.get(action="node:residency:keep").reason == "to make room"
 
 
-def test_what_gateways_asked_last_decides_who_makes_room(adapter: Adapter) -> None:
-    versions = [make_version(adapter=adapter) for _number in range(3)]
-    node = make_node(base_revision=versions[0].base_revision, gpu_slots=1, cpu_slots=2)
-    for version, minutes in ((versions[0], 5), (versions[1], 50)):
-        load(node, version)
-        at = timezone.now() - timedelta(minutes=minutes)
-        facts = dict.fromkeys(("queue_ms", "load_ms", "ttft_ms", "total_ms"), 1)
-        GatewayRequest.objects.create(
-            at=at, version_id=version.pk, status=200, stream=False, request_id="r", tenant="t", alias="a", tier="gpu",
-            error_kind="", **facts,
-        )  # fmt: skip
-    assert demand(versions[2]) is DemandState.LOADING
-    assert Residency.objects.get(version=versions[1]).desired == "absent"
-    assert Residency.objects.get(version=versions[0]).desired == "gpu"
-
-
-def test_targets_of_aliases_and_loads_on_their_way_are_never_pushed_out(adapter: Adapter) -> None:
-    targeted, loading, newcomer = (make_version(adapter=adapter) for _number in range(3))
-    node = make_node(base_revision=newcomer.base_revision, gpu_slots=1, cpu_slots=2)
-    point_alias(name="support", version=targeted)
-    load(node, targeted)
+def test_loads_on_their_way_are_never_pushed_out(adapter: Adapter) -> None:
+    loading, newcomer = (make_version(adapter=adapter) for _number in range(2))
+    node = make_node(base_revision=newcomer.base_revision, gpu_slots=1, cpu_slots=1)
     warm(node, loading)
     with pytest.raises(NoCapacity):
         warm(node, newcomer)
-    assert demand(newcomer) is DemandState.NO_CAPACITY
-    assert Residency.objects.filter(desired="absent").count() == 0
+    assert not Residency.objects.exclude(desired="gpu").exists()
 
 
 def test_a_demand_makes_one_wish_however_many_ask(node: Node, version: Version) -> None:
@@ -164,10 +207,12 @@ def test_a_failure_for_good_is_told_and_not_tried_again_by_asking(node: Node, ve
     assert demand(version) is DemandState.LOADING
 
 
-def test_another_node_is_tried_where_one_failed_for_good(node: Node, version: Version) -> None:
+def test_after_a_pause_another_node_is_tried_where_one_failed_for_good(node: Node, version: Version) -> None:
     demand(version)
     tell(node, version, Outcome.FAILED, error_class=ErrorClass.PERMANENT)
     other = make_node(base_revision=version.base_revision)
+    assert demand(version) is DemandState.FAILED
+    LoadFailure.objects.update(last_at=timezone.now() - timedelta(minutes=1))
     assert demand(version) is DemandState.LOADING
     assert Residency.objects.get(node=other).desired == "gpu"
 
@@ -272,7 +317,7 @@ def test_who_makes_room_for_another_tenants_version_is_not_named_to_that_tenant(
     newcomer = make_version(base_revision=victim.base_revision, adapter=make_adapter(tenant=make_tenant()))
     operator = make_member(newcomer.adapter.tenant, Role.OPERATOR)
     warm(node, newcomer, operator)
-    record = AuditRecord.objects.get(action="node:residency:release")
+    record = AuditRecord.objects.get(action="node:residency:keep")
     assert record.chain == victim.adapter.tenant.name
     assert record.actor["kind"] == "system"
     assert operator.id not in record.payload
@@ -284,4 +329,4 @@ def test_who_makes_room_in_their_own_tenant_is_named(node: Node, version: Versio
     newcomer = make_version(base_revision=version.base_revision, adapter=version.adapter)
     operator = make_member(version.adapter.tenant, Role.OPERATOR)
     warm(node, newcomer, operator)
-    assert AuditRecord.objects.get(action="node:residency:release").actor["id"] == operator.id
+    assert AuditRecord.objects.get(action="node:residency:keep").actor["id"] == operator.id

@@ -11,14 +11,14 @@ from django.db import connection
 from django.utils import timezone
 
 from cachecontrol.models import GatewayRequest, Node, Residency
-from cachecontrol.services.nodes import mark_lost_nodes
+from cachecontrol.services.lifecycle import tend_nodes
 from cachecontrol.services.residencies import evict_version, warm_version
-from cachecontrol.states import Outcome
+from cachecontrol.states import Desired, Outcome
 from deploy.embedded.postgres import GATEWAY
 from gateway.database import connect
 from gateway.records import RecordWriter, RequestRecord
+from gateway.routing.reading import read_snapshot
 from gateway.routing.snapshot import RoutingSnapshot
-from gateway.routing.source import read_rows
 from registry.models import Version
 from tests.factories.cachecontrol import backdate, make_node, report, tell
 from tests.factories.registry import make_actor, make_version
@@ -53,7 +53,8 @@ def heard(gateway_url: str) -> Iterator[Callable[[], list[str]]]:
 def snapshot(url: str) -> RoutingSnapshot:
     async def read() -> RoutingSnapshot:
         async with await connect(url, purpose="test") as gateway:
-            return RoutingSnapshot.build(await read_rows(gateway))
+            await gateway.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+            return (await read_snapshot(gateway)).snapshot
 
     return asyncio.run(read())
 
@@ -111,9 +112,36 @@ def test_what_is_in_an_engine_that_is_not_well_is_not_loaded_until_it_is(
     assert seen(gateway_url, version) == [("n1", version.engine_name, "loaded", 1)]
 
 
+@pytest.mark.parametrize(
+    ("mark", "value"), [("draining", True), ("poisoned", True), ("recycling_since", timezone.now())]
+)
+def test_a_node_that_is_emptied_or_restarted_stops_being_routable_at_once(
+    gateway_url: str, heard: Callable[[], list[str]], mark: str, value: Any
+) -> None:
+    node, version = make_loaded_world()
+    heard()
+    Node.objects.filter(pk=node.pk).update(**{mark: value})
+    assert heard() == ["nodes"]
+    assert seen(gateway_url, version) == [("n1", version.engine_name, "draining", 1)]
+
+
+def test_a_version_wanted_on_disk_alone_is_draining_and_its_tier_is_told(
+    gateway_url: str, heard: Callable[[], list[str]]
+) -> None:
+    node, version = make_loaded_world()
+    with psycopg.connect(gateway_url, autocommit=True) as gateway:
+        assert gateway.execute("SELECT observed, tier FROM routing_residencies").fetchall() == [("loaded", "gpu")]
+        heard()
+        Residency.objects.update(tier="cpu")
+        assert heard() == []
+        assert gateway.execute("SELECT observed, tier FROM routing_residencies").fetchall() == [("loaded", "cpu")]
+        evict_version(actor=make_actor(), node=node, version=version, to=Desired.DISK)
+        assert gateway.execute("SELECT observed FROM routing_residencies").fetchall() == [("draining",)]
+
+
 def test_a_gateway_appends_its_records_and_reads_none(gateway_url: str) -> None:
     writer = RecordWriter(database_url=gateway_url, bound=10, flush_s=1)
-    facts = dict.fromkeys(("queue_ms", "load_ms", "ttft_ms", "total_ms"), 7)
+    facts: dict[str, Any] = dict.fromkeys(("queue_ms", "load_ms", "ttft_ms", "total_ms"), 7)
     record = RequestRecord(
         at=timezone.now(), request_id="r1", tenant="acme", alias="support", version_id=uuid4(), node=None, tier="gpu",
         status=200, error_kind="", prompt_tokens=None, completion_tokens=3, stream=True, **facts,
@@ -136,7 +164,7 @@ def test_moves_loads_and_losses_are_announced(
     evict_version(actor=make_actor(), node=node, version=version)
     assert heard() == ["residencies"]
     settings.NODE_TIMEOUT_S = -1
-    mark_lost_nodes(actor=make_actor())
+    tend_nodes(actor=make_actor())
     assert heard() == ["nodes"]
 
 
@@ -148,3 +176,14 @@ def test_heartbeats_and_demands_wake_nobody(node: Node, version: Version, heard:
         report(node, loaded=(version.engine_name,))
     Residency.objects.filter(pk=residency.pk).update(last_demand_at=timezone.now())
     assert heard() == []
+
+
+def test_the_end_of_a_load_is_told_by_name_and_once(gateway_url: str, heard: Callable[[], list[str]]) -> None:
+    version = make_version()
+    node = make_node(base_revision=version.base_revision, name="n1")
+    warm_version(actor=make_actor(), node=node, version=version)
+    heard()
+    tell(node, version, Outcome.LOADED)
+    assert sorted(heard()) == [f"loaded:{version.pk}", "residencies"]
+    Residency.objects.update(tier="cpu", last_used_at=timezone.now())
+    assert heard() == [], "an estimate and a use wake nobody"

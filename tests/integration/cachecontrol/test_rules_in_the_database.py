@@ -15,8 +15,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 INSERT = (
     "INSERT INTO cachecontrol_residency (node_id, version_id, desired, observed, generation, acted_generation,"
-    " attempts, message, error_class, state_changed_at, created_at)"
-    " VALUES (%s, %s, 'gpu', 'absent', 1, 0, 0, '', '', now(), now())"
+    " attempts, message, error_class, state_changed_at, created_at, is_hot, tier, tier_is_estimate, fetched_bytes,"
+    " score_clock)"
+    " VALUES (%s, %s, 'gpu', 'absent', 1, 0, 0, '', '', now(), now(), false, '', false, 0, 0)"
 )
 
 
@@ -33,6 +34,23 @@ def refused(sql: str, *params: str | int) -> str:
 def test_only_an_approved_version_is_wanted_on_a_node(node: Node, adapter: Adapter, state: VersionState) -> None:
     version = make_version(adapter=adapter, state=state)
     assert f"is {state.value} is not loaded" in refused(INSERT, node.pk, str(version.pk))
+
+
+def test_only_an_approved_version_is_wanted_on_a_disk_and_only_where_it_fits(node: Node, adapter: Adapter) -> None:
+    on_disk = INSERT.replace("'gpu'", "'disk'")
+    rejected = make_version(adapter=adapter, state=VersionState.REJECTED)
+    assert "is rejected is not loaded" in refused(on_disk, node.pk, str(rejected.pk))
+    assert "another base" in refused(on_disk, make_node().pk, str(make_version(adapter=adapter).pk))
+
+
+def test_what_is_revoked_may_be_demoted_and_not_wanted_on_disk_again(node: Node, version: Version) -> None:
+    residency = warm_version(actor=make_actor(), node=node, version=version)
+    revoke_version(actor=make_actor(), version=version, reason="poisoned")
+    with connection.cursor() as cursor:
+        for lower in ("disk", "absent"):
+            sql = "UPDATE cachecontrol_residency SET desired = %s, is_hot = false WHERE id = %s"
+            cursor.execute(sql, [lower, residency.pk])
+    assert "revoked" in refused("UPDATE cachecontrol_residency SET desired = 'disk' WHERE id = %s", residency.pk)
 
 
 def test_a_revoked_version_is_never_wanted_again(node: Node, version: Version) -> None:
@@ -56,6 +74,8 @@ def test_a_version_is_wanted_only_where_it_fits(version: Version) -> None:
         "acted_generation = 7",
         "observed = 'floating'",
         "desired = 'cpu'",
+        "tier = 'remote'",
+        "desired = 'disk', is_hot = true",
         "error_class = 'bad luck'",
         "node_id = node_id + 1",
         "version_id = gen_random_uuid()",
@@ -85,6 +105,9 @@ def test_a_node_makes_sense(node: Node, change: str) -> None:
         ("routing_versions", {"SELECT"}),
         ("routing_tokens", {"SELECT"}),
         ("gateway_request", {"INSERT"}),
+        ("gateway_shadow", {"INSERT"}),
+        ("gateway_feedback", {"INSERT"}),
+        ("gateway_request_default", set()),
         ("cachecontrol_node", set()),
         ("cachecontrol_residency", set()),
     ],

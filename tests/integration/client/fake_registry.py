@@ -103,6 +103,8 @@ class FakeRegistry:
             return self._store(request)
         if request.path == "/v1/chat/completions":
             return self._chat(request)
+        if request.path == "/v1/feedback":
+            return self._mark(request)
         return self._api(request)
 
     def _api(self, request: Request) -> Reply:
@@ -246,7 +248,10 @@ class FakeRegistry:
 
     def _aliases(self, request: Request, tenant: str, alias: str, rest: list[str]) -> Reply:
         history = self.aliases.setdefault(alias, [])
-        if request.method == "PUT":
+        if rest == ["split"]:
+            history[-1]["split"] = request.json() if request.method == "PUT" else None
+            history[-1]["reason"] = request.query.get("reason", [""])[0]
+        elif request.method == "PUT":
             body = request.json()
             self._move(history, body["adapter"], body["version"], "move" if history else "set")
         elif rest == ["rollback"]:
@@ -256,9 +261,8 @@ class FakeRegistry:
         if not history:
             raise Refused(404, "not_found", "There is no such alias.", "alias")
         now = history[-1]
-        return as_json(
-            {"tenant": tenant, "name": alias, **{key: now[key] for key in ("adapter", "version", "revision")}}
-        )
+        shown = {key: now.get(key) for key in ("adapter", "version", "revision", "split")}
+        return as_json({"tenant": tenant, "name": alias, **shown})
 
     def _move(self, history: list[Json], adapter: str, version: str, kind: str) -> None:
         before = history[-1]["version"] if history else None
@@ -285,12 +289,19 @@ class FakeRegistry:
     def _chat(self, request: Request) -> Reply:
         if request.headers.get("authorization") != f"Bearer {API_KEY}":
             return as_json({"error": {"message": "The API key is unknown.", "code": "invalid_api_key"}}, 401)
-        headers = {"x-lorekeeper-version": "acme/tone@v1"}
+        headers = {"x-lorekeeper-version": "acme/tone@v1", "x-lorekeeper-request-id": "req-7"}
         if not request.json()["stream"]:
             return Reply(200, json.dumps({"choices": [{"message": {"content": "Ahoy there"}}]}).encode(), headers)
         deltas = [{"choices": [{"delta": {"content": text}}]} for text in ("Ahoy", " there")]
         pieces = [f"data: {json.dumps(delta)}\n\n".encode() for delta in deltas]
         return Reply(200, headers=headers, pieces=(*pieces, b"data: [DONE]\n\n"))
+
+    def _mark(self, request: Request) -> Reply:
+        if request.headers.get("authorization") != f"Bearer {API_KEY}":
+            return as_json({"error": {"message": "The API key is unknown.", "code": "invalid_api_key"}}, 401)
+        if request.json()["request_id"] != "req-7":
+            return as_json({"error": {"message": "No such id.", "code": "invalid_feedback"}}, 400)
+        return as_json({"object": "feedback", **request.json()}, 202)
 
     def record(self, action: str) -> None:
         """Append a well-formed audit record to the chain of acme."""

@@ -83,6 +83,23 @@ def test_approve_sends_the_digest_that_it_shows(registry: FakeRegistry, run: Run
     assert registry.versions["v1"]["approvals"][0]["digest"] == digest
 
 
+def test_an_alias_is_split_and_made_whole_again(run: Run, run_json: RunJson, registry: FakeRegistry) -> None:
+    run("alias", "set", "acme/support", "acme/tone@v1")
+    wish = ("--percent", "2.5", "--allow", "acme", "--shadow", "acme/tone@v3", "--shadow-percent", "10")
+    said = run("alias", "split", "acme/support", "acme/tone@v2", *wish).stdout
+    assert "acme/tone@v2 answers 2.5 % of its requests" in said
+    assert "acme/tone@v3 gets a copy of 10 % of them" in said
+    split = run_json("alias", "show", "acme/support")["split"]
+    assert (split["basis_points"], split["allow"], split["shadow_basis_points"]) == (250, ["acme"], 1000)
+    assert run_json("alias", "split", "acme/support", "--clear", "--reason", "worse")["split"] is None
+    assert registry.aliases["support"][-1]["reason"] == "worse"
+
+
+@pytest.mark.parametrize("words", [(), ("acme/tone@v2", "--clear"), ("other/tone@v2",)])
+def test_a_split_names_one_candidate_of_the_aliass_tenant_or_is_cleared(run: Run, words: tuple[str, ...]) -> None:
+    assert run("alias", "split", "acme/support", *words).exit_code == 2
+
+
 def test_an_alias_is_set_moved_and_rolled_back(run: Run, run_json: RunJson, registry: FakeRegistry) -> None:
     assert run_json("alias", "set", "acme/support", "acme/tone@v1")["revision"] == 1
     assert "points at acme/tone@v2 (revision 2)" in run("alias", "set", "acme/support", "acme/tone@v2").stdout
@@ -105,6 +122,26 @@ def test_chat_streams_and_tells_version_and_time_to_first_token(run: Run, run_js
 def test_chat_without_stream_gives_the_whole_answer(run_json: RunJson) -> None:
     done = run_json("chat", "acme/support", "Hi")
     assert (done["content"], done["ttft_ms"]) == ("Ahoy there", None)
+
+
+def test_an_answer_is_marked_by_the_id_that_the_chat_told(run: Run, run_json: RunJson) -> None:
+    request_id = run_json("chat", "acme/support", "Hi")["headers"]["x-lorekeeper-request-id"]
+    assert run_json("feedback", request_id, "down") == {
+        "object": "feedback",
+        "request_id": request_id,
+        "name": "quality",
+        "mark": 0,
+    }
+    assert run_json("feedback", request_id, "0.25", "--name", "tone")["mark"] == 0.25
+    assert "req-7 is marked 1 (quality)" in run("feedback", request_id, "up").stderr
+    assert "No such id" in run("feedback", "req-8", "up").stderr
+
+
+@pytest.mark.parametrize("mark", ["2", "-1", "nan", "good", ""])
+def test_what_is_no_mark_is_not_sent(run: Run, registry: FakeRegistry, mark: str) -> None:
+    result = run("feedback", "req-7", "--", mark)
+    assert (result.exit_code, ("POST", "/v1/feedback") in registry.seen) == (2, False)
+    assert "number from 0 to 1" in result.stderr
 
 
 def test_an_intact_audit_log_verifies_online_and_offline(

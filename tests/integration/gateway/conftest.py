@@ -44,7 +44,7 @@ async def routing(postgres: PostgresServer, routing_database: str) -> AsyncItera
     url = postgres.url(SUPERUSER, database=routing_database)
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         made = Routing(connection, routing_database, postgres.url(GATEWAY, database=routing_database))
-        await connection.execute("TRUNCATE gateway_request")
+        await connection.execute("TRUNCATE gateway_request, gateway_shadow, gateway_feedback")
         await made.put(acme_world())
         yield made
 
@@ -127,7 +127,7 @@ async def spawn(port: int, **environment: str) -> Process:
 
 
 @asynccontextmanager
-async def gateway_process(database_url: str, web_url: str) -> AsyncIterator[tuple[Process, str]]:
+async def gateway_process(database_url: str, web_url: str, **more: str) -> AsyncIterator[tuple[Process, str]]:
     port = free_port()
     process = await spawn(
         port,
@@ -135,6 +135,7 @@ async def gateway_process(database_url: str, web_url: str) -> AsyncIterator[tupl
         LOREKEEPER_WEB_URL=web_url,
         LOREKEEPER_GATEWAY_TOKEN="lk_gateway",
         LOREKEEPER_SNAPSHOT_POLL="1",
+        **more,
     )
     try:
         url = f"http://127.0.0.1:{port}"

@@ -13,6 +13,7 @@ import psycopg
 import uvicorn
 from psycopg import sql
 
+from gateway.app import App
 from gateway.routing.snapshot import Row
 from gateway.wire.asgi import Message, Receive, Scope, Send
 from tests.unit.gateway.worlds import World
@@ -22,14 +23,13 @@ Answer = Callable[[dict[str, Any], Send], Awaitable[None]]
 
 @asynccontextmanager
 async def serving(app: Any, *, lifespan: Literal["on", "off"] = "off") -> AsyncIterator[str]:
-    """Serve an ASGI application on a free loopback port; gives its URL."""
+    """Serve a gateway, or an ASGI application, on a free loopback port; gives its URL."""
     # With the protocol named, asyncio turns off Nagle's algorithm on what it accepts: else each answer takes 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen(2048)
-    config = uvicorn.Config(
-        app, http="httptools", ws="none", log_config=None, lifespan=lifespan, timeout_graceful_shutdown=5
-    )
+    http: Any = app.reception if isinstance(app, App) else "httptools"
+    config = uvicorn.Config(app, http=http, ws="none", log_config=None, lifespan=lifespan, timeout_graceful_shutdown=5)
     server = uvicorn.Server(config)
     task = asyncio.create_task(server._serve(sockets=[listener]))
     while not server.started:
@@ -98,6 +98,9 @@ class StubEngine:
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "GET":
+            await whole(send, {})  # /health
+            return
         body = json.loads(await read(receive))
         self.bodies.append(body)
         self.headers.append({name.decode(): value.decode() for name, value in scope["headers"]})
@@ -152,6 +155,8 @@ class Routing:
             "routing_nodes": world.nodes,
             "routing_residencies": world.residencies,
             "routing_tokens": world.tokens,
+            "routing_rules": world.rules,
+            "routing_cold_rules": world.cold_rules,
         }
         async with self.connection.transaction():
             for table, rows in tables.items():

@@ -4,11 +4,14 @@ import asyncio
 import json
 import shutil
 import signal
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
+import psutil
 import psycopg
 import pytest
 
@@ -95,34 +98,94 @@ async def test_a_stopped_postgres_is_survived_and_recognised_when_it_is_back(
                 await until(is_followed)
 
 
-async def test_headers_without_an_end_close_the_connection(engine: StubEngine, plane: Plane, routing: Routing) -> None:
-    async with gateway_process(routing.gateway_url, plane.url) as (_, url):
-        for endless in (b"a\r\nx-n: " + b"a" * 1000, b"a" * 1000):
-            _, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-            writer.write(b"GET /healthz HTTP/1.1\r\nhost: a\r\nx-0: ")
-            with pytest.raises(ConnectionError):
-                for _ in range(20_000):
-                    writer.write(endless)
-                    await writer.drain()
-            writer.close()
+def processes_of(parent: int) -> set[int]:
+    return {child.pid for child in psutil.Process(parent).children()}
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"content-length: 2\r\ntransfer-encoding: chunked\r\n",
-        b"content-length: 2\r\ncontent-length: 3\r\n",
-        b"transfer-encoding: chunked, identity\r\n",
-        b"content-length : 2\r\n",
-    ],
-)
-async def test_a_body_whose_length_can_be_read_in_two_ways_is_refused(
-    head: bytes, engine: StubEngine, plane: Plane, routing: Routing
+async def answered_by(url: str) -> str:
+    """The beginning of the id that a request got: each process has its own."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+        return (await client.get(f"{url}/healthz")).headers["x-lorekeeper-request-id"][:24]
+
+
+@pytest.mark.e2e
+async def test_processes_behind_one_port_serve_count_and_end_together_and_one_that_dies_is_replaced(
+    engine: StubEngine, plane: Plane, routing: Routing
 ) -> None:
-    async with gateway_process(routing.gateway_url, plane.url) as (_, url):
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-        writer.write(b"POST /v1/completions HTTP/1.1\r\nhost: a\r\n" + head + b"\r\n2\r\n{}\r\n0\r\n\r\n")
-        answer = await asyncio.wait_for(reader.read(), 5)
-        assert answer.startswith(b"HTTP/1.1 400")
-        assert answer.count(b"HTTP/1.1") == 1
-        writer.close()
+    more = {"LOREKEEPER_GATEWAY_PROCESSES": "2", "LOREKEEPER_GATEWAY_METRICS_TOKEN": "a-token"}
+    async with gateway_process(routing.gateway_url, plane.url, **more) as (process, url), acme_client(url) as client:
+
+        async def both_answer() -> bool:
+            return len({await answered_by(url) for _ in range(8)}) == 2
+
+        async def figures() -> str:
+            async with httpx.AsyncClient(trust_env=False, headers={"authorization": "Bearer a-token"}) as scraper:
+                return (await scraper.get(f"{url}/metrics")).text
+
+        async def counted(number: int) -> bool:
+            page = await figures()
+            return f'requests_total{{error="",path="completions",status="200"}} {number}.0' in page
+
+        async def both_counted() -> bool:
+            return all([await counted(10) for _ in range(8)])
+
+        await until(both_answer, seconds=30)
+        assert (await client.get("/metrics")).status_code == 401
+        for _ in range(10):
+            async with acme_client(url) as fresh:
+                assert (await fresh.post("/v1/completions", json=CHAT)).status_code == 200
+        # By whichever of them says so: then what the other has counted is on its page, and outlives it.
+        await until(both_counted, seconds=30)
+        assert "lorekeeper_gateway_processes 2.0" in await figures()
+        before = processes_of(process.pid)
+        psutil.Process(min(before)).kill()
+
+        async def is_replaced() -> bool:
+            return len(processes_of(process.pid)) == 2 and not before >= processes_of(process.pid)
+
+        await until(is_replaced, seconds=30)
+        await until(both_answer, seconds=30)
+        await until(lambda: counted(10), seconds=30)
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 30) == 0
+    assert not [child for child in before if psutil.pid_exists(child)]
+
+
+@pytest.mark.e2e
+async def test_processes_end_with_a_parent_that_was_killed(engine: StubEngine, plane: Plane, routing: Routing) -> None:
+    two = {"LOREKEEPER_GATEWAY_PROCESSES": "2"}
+    async with gateway_process(routing.gateway_url, plane.url, **two) as (process, _):
+        children = processes_of(process.pid)
+        assert len(children) == 2
+        process.kill()
+
+        async def are_gone() -> bool:
+            return not any(
+                psutil.pid_exists(child) and psutil.Process(child).status() != "zombie" for child in children
+            )
+
+        await until(are_gone, seconds=10)
+
+
+async def test_the_end_is_announced_before_it_comes(engine: StubEngine, plane: Plane, routing: Routing) -> None:
+    notice = {"LOREKEEPER_GATEWAY_DRAIN_NOTICE": "0.5"}
+    async with gateway_process(routing.gateway_url, plane.url, **notice) as (process, url), acme_client(url) as client:
+        process.send_signal(signal.SIGTERM)
+        await asyncio.sleep(0.1)
+        said = await client.get("/readyz")
+        assert (said.status_code, said.json()["draining"]) == (503, True)
+        assert (await client.post("/v1/completions", json=CHAT)).status_code == 200
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+
+
+async def test_a_port_that_is_taken_is_named_and_ends_the_process(routing: Routing) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        process = await spawn(
+            taken.getsockname()[1],
+            LOREKEEPER_GATEWAY_DB_URL=routing.gateway_url,
+            LOREKEEPER_WEB_URL="http://127.0.0.1:1",
+            LOREKEEPER_GATEWAY_TOKEN="lk_gateway",
+        )
+        _, said = await process.communicate()
+    assert process.returncode == 1
+    assert "Address already in use" in said.decode()

@@ -4,18 +4,21 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 from django.db import connection, connections
+from django.utils import timezone
 
-from cachecontrol.models import GatewayRequest, Node
+from cachecontrol.models import GatewayRequest, Node, Residency
 from deploy.embedded.postgres import GATEWAY, PostgresServer
 from gateway.database import connect
 from gateway.records import RecordWriter
 from gateway.routing.authenticate import authenticate
-from gateway.routing.resolve import resolve
+from gateway.routing.reading import read_snapshot as read_views
+from gateway.routing.resolve import Route, resolve
 from gateway.routing.snapshot import RoutingSnapshot
-from gateway.routing.source import CHANNEL, read_rows, revoked_version
+from gateway.routing.source import CHANNEL, named_version
 from gateway.trace import Trace
 from registry.actors import Actor
 from registry.models import Tenant
@@ -23,11 +26,22 @@ from registry.services.tokens import NewToken, create_tenant_token, revoke_token
 from registry.services.withdrawals import revoke_version
 from registry.states import Role, Scope, TokenKind
 from releases.services.aliases import set_alias
-from tests.factories.registry import make_actor, make_member, make_person, make_version
+from releases.services.sharing import end_grant, grant_alias
+from tests.factories.cachecontrol import make_node
+from tests.factories.registry import make_actor, make_member, make_person, make_tenant, make_version
+from tests.fakes.engine_vllm import FakeEngineServer
+from tests.integration.gateway.conftest import gateway_process
+from tests.integration.gateway.test_cold import load
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-VIEWS = {"routing_aliases", "routing_versions", "routing_nodes", "routing_residencies", "routing_tokens"}
+VIEWS = {
+    f"routing_{name}"
+    for name in (
+        *("aliases", "versions", "nodes", "residencies", "tokens", "rules", "cold_rules"),
+        *("change", "feed"),
+    )
+}
 
 
 @pytest.fixture
@@ -49,7 +63,8 @@ def make_key(tenant: Tenant) -> NewToken:
 def read_snapshot(url: str) -> RoutingSnapshot:
     async def read() -> RoutingSnapshot:
         async with await connect(url, purpose="test") as opened:
-            return RoutingSnapshot.build(await read_rows(opened))
+            await opened.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+            return (await read_views(opened)).snapshot
 
     return asyncio.run(read())
 
@@ -64,11 +79,29 @@ def test_a_released_version_can_be_resolved_with_a_tenants_key(gateway_database:
     snapshot = read_snapshot(gateway_database)
     assert authenticate(snapshot, header, now=datetime.now(UTC)) == tenant.name
     route = resolve(snapshot, tenant=tenant.name, model="support")
+    assert isinstance(route, Route)
     assert route.version.id == version.pk
     assert route.version.engine_name == version.engine_name
     assert route.version.base_digest == version.base_revision.digest
     revoke_token(actor=platform_admin(), tenant=tenant, prefix=key.token.prefix)
     assert not read_snapshot(gateway_database).tokens
+
+
+def test_a_shared_alias_is_resolved_with_the_key_of_the_tenant_that_may_call_it(
+    gateway_database: str, sent: list[Any]
+) -> None:
+    version, guest = make_version(), make_tenant()
+    owner = version.adapter.tenant
+    alias = set_alias(actor=make_actor(), tenant=owner, name="support", adapter=version.adapter, version=version)
+    grant_alias(actor=platform_admin(), alias=alias, tenant=guest, name="assistant")
+    snapshot = read_snapshot(gateway_database)
+    route = resolve(snapshot, tenant=guest.name, model="assistant")
+    assert isinstance(route, Route)
+    assert (route.version.id, route.alias.tenant, route.alias.owner) == (version.pk, guest.name, owner.name)
+    assert snapshot.served_aliases(guest.name) == ("assistant",)
+    assert snapshot.served_aliases(owner.name) == ("support",)
+    end_grant(actor=platform_admin(), alias=alias, tenant=guest)
+    assert read_snapshot(gateway_database).served_aliases(guest.name) == ()
 
 
 def test_a_move_a_revocation_and_a_token_are_each_notified(gateway_database: str, sent: list[Any]) -> None:
@@ -84,7 +117,7 @@ def test_a_move_a_revocation_and_a_token_are_each_notified(gateway_database: str
         revoke_version(actor=actor, version=version, reason="bad")
         told = {note.payload for note in listener.notifies(timeout=1)}
         assert "versions" in told
-        assert {revoked_version(payload) for payload in told} == {None, version.pk}
+        assert {named_version(payload, "revoked") for payload in told} == {None, version.pk}
 
 
 def test_records_arrive_in_the_real_table(gateway_database: str) -> None:
@@ -93,6 +126,47 @@ def test_records_arrive_in_the_real_table(gateway_database: str) -> None:
     asyncio.run(writer.flush(timeout_s=5))
     assert writer.pending == 0
     assert GatewayRequest.objects.get().request_id == "req-1"
+
+
+def test_an_application_marks_an_answer_and_the_mark_finds_its_request(gateway_database: str, sent: list[Any]) -> None:
+    version = make_version()
+    tenant = version.adapter.tenant
+    alias = set_alias(
+        actor=make_member(tenant, *Role), tenant=tenant, name="support", adapter=version.adapter, version=version
+    )
+    key = make_key(tenant)
+    began = timezone.now()
+
+    async def ask_and_mark() -> str:
+        headers = {"authorization": f"Bearer {key.text}"}
+        async with (
+            gateway_process(gateway_database, "http://127.0.0.1:9") as (process, url),
+            httpx.AsyncClient(base_url=url, headers=headers, trust_env=False) as client,
+        ):
+            answer = await client.post("/v1/chat/completions", json={"model": alias.name, "messages": []})
+            request_id = answer.headers["x-lorekeeper-request-id"]
+            for mark in ("up", 0.25):
+                said = await client.post("/v1/feedback", json={"request_id": request_id, "mark": mark})
+                assert (answer.status_code, said.status_code) == (200, 202)
+            # What is still in memory is written at the end.
+            process.terminate()
+            await process.wait()
+        return request_id
+
+    with FakeEngineServer() as engine:
+        load(engine, version.engine_name)
+        node = make_node(base_revision=version.base_revision, engine_url=engine.url)
+        Residency.objects.create(
+            node=node, version=version, desired="gpu", observed="loaded", state_changed_at=timezone.now()
+        )
+        request_id = asyncio.run(ask_and_mark())
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT r.version_id, m.request_id, m.mark FROM gateway_request r"
+            " JOIN gateway_marks(%(since)s) m USING (tenant, request_id) WHERE r.at >= %(since)s AND NOT r.is_shadow",
+            {"since": began},
+        )
+        assert cursor.fetchall() == [(version.pk, request_id, 0.25)]
 
 
 def test_the_gateways_role_has_no_right_beyond_the_views_and_new_records(gateway_database: str) -> None:
@@ -107,7 +181,11 @@ def test_the_gateways_role_has_no_right_beyond_the_views_and_new_records(gateway
         rows = cursor.fetchall()
     assert len(rows) > len(VIEWS)
     assert {name for name, selects, *_ in rows if selects} == VIEWS
-    assert {name for name, _, inserts, *_ in rows if inserts} == {"gateway_request"}
+    assert {name for name, _, inserts, *_ in rows if inserts} == {
+        "gateway_request",
+        "gateway_shadow",
+        "gateway_feedback",
+    }
     assert [name for name, _, _, updates, destroys in rows if updates or destroys] == []
 
 

@@ -168,14 +168,15 @@ async def test_a_revoked_version_stops_answering(
 
 
 async def test_an_error_of_the_engine_is_passed_on(client: httpx.AsyncClient, engine: StubEngine) -> None:
-    error = {"error": {"message": "max_tokens is too large", "type": "BadRequestError", "param": None, "code": 400}}
+    error = {"message": f"{ENGINE_NAME}: max_tokens is too large", "type": "BadRequest", "param": None, "code": 400}
 
     async def answer(_: dict[str, Any], send: Send) -> None:
-        await whole(send, error, status=400)
+        await whole(send, {"error": error}, status=400)
 
     engine.answer = answer
     response = await client.post("/v1/completions", json=CHAT)
-    assert (response.status_code, response.json()) == (400, error)
+    told = {**error, "message": "support: max_tokens is too large", "code": "engine_refused"}
+    assert (response.status_code, response.json()) == (400, {"error": told})
 
 
 @pytest.mark.parametrize("stream", [False, True])

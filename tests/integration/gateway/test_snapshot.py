@@ -1,7 +1,10 @@
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from uuid import UUID
 
 import httpx
@@ -9,15 +12,17 @@ import psycopg
 import pytest
 
 from gateway.app import create_app
-from gateway.database import connect
+from gateway.database import Connection, connect
 from gateway.errors import NotReady
+from gateway.routing.changes import Changed
 from gateway.routing.current import CurrentSnapshot
+from gateway.routing.reading import Delta, read_delta, read_snapshot
 from gateway.routing.snapshot import Alias, RoutingSnapshot
 from gateway.routing.source import SnapshotSource
 from gateway.settings import Settings
 from tests.integration.gateway.conftest import acme_client, gateway_process, ready
 from tests.integration.gateway.stubs import Plane, Routing, StubEngine, serving, until
-from tests.unit.gateway.worlds import V1, V2, acme_world, residency_row
+from tests.unit.gateway.worlds import ACME_KEY, V1, V2, acme_world, node_row, residency_row, version_row
 
 CHAT = {"model": "support", "prompt": "hi"}
 
@@ -208,7 +213,7 @@ async def test_an_alias_moved_under_load_fails_no_request_and_is_followed_at_onc
 async def test_the_gateways_role_can_read_the_views_and_append_records_and_nothing_else(routing: Routing) -> None:
     await routing.connection.execute("CREATE TABLE IF NOT EXISTS anything (secret text)")
     async with await connect(routing.gateway_url, purpose="test") as connection:
-        for view in ("aliases", "versions", "nodes", "residencies", "tokens"):
+        for view in ("aliases", "versions", "nodes", "residencies", "tokens", "rules", "cold_rules", "change", "feed"):
             await connection.execute(f"SELECT * FROM routing_{view}".encode())
         for refused in (
             "SELECT * FROM anything",
@@ -219,6 +224,8 @@ async def test_the_gateways_role_can_read_the_views_and_append_records_and_nothi
             "DELETE FROM routing_aliases",
             "UPDATE routing_aliases SET revision = 9",
             "INSERT INTO routing_aliases VALUES ('acme', 'x', NULL, 1)",
+            "INSERT INTO routing_change (kind, key) VALUES ('aliases', 'acme/x')",
+            "UPDATE routing_feed SET forgotten = '0'",
             "CREATE TABLE mine (a int)",
             "DROP TABLE gateway_request",
         ):
@@ -240,3 +247,197 @@ async def test_two_gateways_follow_the_same_move(
             async with acme_client(url) as client:
                 response = await client.post("/v1/completions", json=CHAT)
                 assert response.headers["x-lorekeeper-version"] == "acme/support-tone@v2"
+
+
+async def test_a_loaded_version_is_known_by_its_name_without_a_read_of_anything_else(
+    current: CurrentSnapshot, routing: Routing
+) -> None:
+    """The rest of what is there is as it was, though it has changed meanwhile."""
+    version = acme_world().versions[1]
+    await routing.set_aliases(notify=False)
+    await routing.set_residencies(residency_row("n1", version), notify=False)
+    await routing.connection.execute(f"NOTIFY lorekeeper_routing, 'loaded:{V2}'".encode())
+
+    async def is_there() -> bool:
+        return bool(current.get().residencies.get(V2))
+
+    await until(is_there, pause_s=0.001)
+    assert current.get().residencies.get(V1)
+    assert current.get().alias("acme", "support") is not None
+
+
+async def test_what_was_told_while_a_delta_was_read_does_not_outlive_the_next_one(
+    current: CurrentSnapshot, routing: Routing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was read before the delta, though the delta began first: the delta knows better."""
+    before = current.get().residencies[V1]
+
+    async def read(connection: Connection, *, seen: str) -> Delta | None:
+        delta = await read_delta(connection, seen=seen)
+        current.tell({V1: before}, read_at=time.monotonic())
+        return delta
+
+    monkeypatch.setattr("gateway.routing.source.read_delta", read)
+    await routing.set_residencies()
+    await asyncio.sleep(0.2)
+    monkeypatch.undo()
+    current.refresh()
+
+    async def is_gone() -> bool:
+        return not current.get().residencies.get(V1)
+
+    await until(is_gone)
+
+
+@asynccontextmanager
+async def reading(routing: Routing) -> AsyncIterator[Connection]:
+    """A connection as the source reads with it."""
+    async with await connect(routing.gateway_url, purpose="test") as connection:
+        await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+        yield connection
+
+
+async def test_a_delta_has_what_was_committed_since_whatever_the_order_of_begin_and_commit(routing: Routing) -> None:
+    """A transaction that began first and commits last is neither missed nor waited for."""
+    info = routing.connection.info
+    slow = await psycopg.AsyncConnection.connect(info.dsn, password=info.password)
+    async with slow, reading(routing) as connection:
+        await slow.execute("UPDATE routing_aliases SET revision = 7 WHERE alias = 'secret'")
+        first = await read_snapshot(connection)
+        await routing.connection.execute("UPDATE routing_aliases SET revision = 5 WHERE alias = 'support'")
+        second = await read_delta(connection, seen=first.seen)
+        assert second is not None
+        assert second.changed.aliases == {("acme", "support")}
+        await slow.commit()
+        third = await read_delta(connection, seen=second.seen)
+        assert third is not None
+        assert third.changed.aliases == {("other", "secret")}
+        await slow.execute("UPDATE routing_aliases SET revision = 9")
+        await slow.rollback()
+        fourth = await read_delta(connection, seen=third.seen)
+        assert fourth is not None
+        assert fourth.changed == Changed()
+        after = fourth.applied(third.applied(second.applied(first.snapshot)))
+        assert after == (await read_snapshot(connection)).snapshot
+        assert alias_of(after).revision == 5
+
+
+async def test_deltas_of_interleaved_transactions_always_come_to_what_a_read_of_everything_finds(
+    routing: Routing,
+) -> None:
+    """Transactions that begin, change, commit and roll back in any order, with a read between any two steps."""
+    dice, info = random.Random(20260704), routing.connection.info
+    async with AsyncExitStack() as stack:
+        opened = [await psycopg.AsyncConnection.connect(info.dsn, password=info.password) for _ in range(3)]
+        writers = [await stack.enter_async_context(writer) for writer in opened]
+        connection = await stack.enter_async_context(reading(routing))
+        names = [f"a{number}" for number in range(3)]
+        await routing.set_aliases(*(("acme", name, V1, 1) for name in names))
+        read = await read_snapshot(connection)
+        snapshot, seen = read.snapshot, read.seen
+        for step in range(150):
+            # Each writer has its own alias, so that none waits for another's lock.
+            number = dice.randrange(3)
+            writer, name = writers[number], names[number]
+            match dice.randrange(4):
+                case 0:
+                    await writer.commit()
+                case 1:
+                    await writer.rollback()
+                case _:
+                    change = "UPDATE routing_aliases SET revision = %s WHERE alias = %s"
+                    await writer.execute(change, [step, name])
+            delta = await read_delta(connection, seen=seen)
+            assert delta is not None
+            snapshot, seen = delta.applied(snapshot), delta.seen
+            if step % 10 == 0:
+                assert snapshot == (await read_snapshot(connection)).snapshot
+
+
+async def test_every_kind_of_row_is_read_by_its_key(routing: Routing) -> None:
+    world = acme_world()
+    async with reading(routing) as connection:
+        first = await read_snapshot(connection)
+        world.aliases = [("acme", "beta", V2, 1, V1, 500, "salt", ["acme"], [], None, 0)]
+        world.versions[1] = version_row(V2, "v2", state="revoked")
+        world.nodes, world.residencies = [node_row("n2")], [residency_row("n2", world.versions[0])]
+        world.tokens = world.tokens[1:]
+        world.rules = [("acme", 60, None, None, None, ["base"], False)]
+        world.cold_rules = [("base", "", "base", 2.0, None)]
+        await routing.put(world)
+        delta = await read_delta(connection, seen=first.seen)
+        assert delta is not None
+        assert delta.applied(first.snapshot) == world.snapshot()
+
+
+async def test_a_delta_over_forgotten_changes_or_too_many_is_none(
+    routing: Routing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with reading(routing) as connection:
+        first = await read_snapshot(connection)
+        await routing.set_aliases()
+        monkeypatch.setattr("gateway.routing.reading._MOST_NOTES", 1)
+        assert await read_delta(connection, seen=first.seen) is None
+        monkeypatch.undo()
+        assert await read_delta(connection, seen=first.seen) is not None
+        forget = "UPDATE routing_feed SET forgotten = (SELECT xid FROM routing_change ORDER BY xid DESC LIMIT 1)"
+        try:
+            await routing.connection.execute(forget)
+            assert await read_delta(connection, seen=first.seen) is None
+        finally:
+            await routing.connection.execute("UPDATE routing_feed SET forgotten = '0'")
+
+
+async def test_a_note_that_cannot_be_read_has_everything_read_instead(routing: Routing) -> None:
+    async with reading(routing) as connection:
+        first = await read_snapshot(connection)
+        await routing.connection.execute("INSERT INTO routing_change (kind, key) VALUES ('versions', 'no uuid')")
+        try:
+            assert await read_delta(connection, seen=first.seen) is None
+        finally:
+            await routing.connection.execute("DELETE FROM routing_change WHERE key = 'no uuid'")
+        second = await read_snapshot(connection, known=first.snapshot)
+        assert await read_delta(connection, seen=second.seen) is not None
+
+
+async def test_a_gap_is_healed_by_a_read_of_everything(current: CurrentSnapshot, routing: Routing) -> None:
+    """What was forgotten before it was read is found all the same."""
+    async with routing.connection.transaction():
+        await routing.set_aliases(("acme", "support", V2, 2))
+        await routing.connection.execute("DELETE FROM routing_change")
+        await routing.connection.execute("UPDATE routing_feed SET forgotten = pg_current_xact_id()")
+    try:
+        await until_seen(current, V2)
+    finally:
+        await routing.connection.execute("UPDATE routing_feed SET forgotten = '0'")
+
+
+async def test_a_gateway_that_starts_while_the_database_is_away_serves_from_its_copy_and_follows_later(
+    gateway_settings: Settings, engine: StubEngine, routing: Routing, tmp_path: Path
+) -> None:
+    settings = replace(gateway_settings, state_folder=tmp_path / "state")
+    copy = tmp_path / "state" / "routing.jsonl"
+
+    async def is_kept() -> bool:
+        return copy.exists()
+
+    async with serving(create_app(settings), lifespan="on") as url:
+        await ready(url)
+        await until(is_kept)
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert ACME_KEY.encode() not in copy.read_bytes()
+    await routing.go_away()
+    try:
+        async with serving(create_app(settings), lifespan="on") as url, acme_client(url) as client:
+            await ready(url)
+            said = (await client.get("/readyz")).json()
+            assert (said["source"], said["snapshot_age_s"] >= 0) == ("disk", True)
+            assert (await client.post("/v1/completions", json=CHAT)).status_code == 200
+            await routing.come_back()
+
+            async def is_of_database() -> bool:
+                return bool((await client.get("/readyz")).json()["source"] == "database")
+
+            await until(is_of_database)
+    finally:
+        await routing.come_back()

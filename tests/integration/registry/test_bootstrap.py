@@ -11,6 +11,7 @@ from registry.errors import NotAuthenticated, NotFound
 from registry.models import AuditRecord
 from registry.services.bootstrap import bootstrap_platform, write_secret_file
 from registry.services.tokens import authenticate_token
+from registry.states import Scope
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
 
@@ -32,6 +33,13 @@ def test_a_stolen_platform_token_can_be_revoked_and_bootstrap_makes_another(tmp_
     bootstrap_platform(admin_email="root@example.com", data_file=file)
     assert json.loads(file.read_text())["gateway_token"] != stolen
     assert AuditRecord.objects.filter(action="tenant:token:revoke").count() == 1
+
+
+def test_a_monitor_gets_a_token_for_metrics_alone(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.json"
+    bootstrap_platform(admin_email="root@example.com", data_file=file)
+    actor = authenticate_token(text=json.loads(file.read_text())["metrics_token"])
+    assert (actor.kind, actor.scopes, actor.is_platform_admin) == ("monitor", frozenset({Scope.METRICS}), False)
 
 
 def test_revoking_a_token_that_does_not_exist_is_told() -> None:

@@ -36,16 +36,50 @@ MAY = {
     "registry_version": {"SELECT", "INSERT", "UPDATE"},
     "registry_versioncomment": {"SELECT", "INSERT"},
     "registry_versionfile": {"SELECT", "INSERT"},
+    "registry_webhookattempt": {"SELECT", "INSERT", "DELETE"},
+    "registry_webhookcursor": {"SELECT", "INSERT", "DELETE"},
+    "registry_webhookdelivery": {"SELECT", "INSERT", "DELETE"},
+    "registry_webhookendpoint": {"SELECT", "INSERT", "DELETE"},
     "releases_alias": {"SELECT", "INSERT", "UPDATE"},
+    "releases_aliasgrant": {"SELECT", "INSERT", "DELETE"},
+    "releases_aliasinterval": {"SELECT"},
+    "releases_aliasprotection": {"SELECT", "INSERT", "DELETE"},
     "releases_aliasrevision": {"SELECT", "INSERT"},
+    "releases_aliassplit": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "releases_release": {"SELECT", "INSERT"},
+    "releases_releaseapproval": {"SELECT", "INSERT"},
+    "releases_releasestep": {"SELECT", "INSERT"},
+    "releases_releasetemplate": {"SELECT", "INSERT"},
+    "releases_rollback": {"SELECT", "INSERT"},
+    "cachecontrol_cachepolicy": {"SELECT", "INSERT"},
+    "cachecontrol_eviction": {"SELECT", "INSERT"},
+    "cachecontrol_heatcursor": {"SELECT", "INSERT", "UPDATE"},
+    "cachecontrol_lease": {"SELECT", "INSERT", "UPDATE"},
+    "cachecontrol_loadfailure": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "cachecontrol_loadrequest": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "cachecontrol_node": {"SELECT", "INSERT", "UPDATE"},
+    "cachecontrol_tenantheat": {"SELECT", "INSERT", "UPDATE"},
+    "cachecontrol_tenantrules": {"SELECT", "INSERT"},
+    "cachecontrol_versionheat": {"SELECT", "INSERT", "UPDATE"},
     "cachecontrol_residency": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "gateway_feedback": {"SELECT"},
     "gateway_request": {"SELECT"},
+    "gateway_shadow": {"SELECT"},
     "django_migrations": {"SELECT"},
     "django_content_type": {"SELECT"},
 }
 
 MAY_CHANGE = {
+    "cachecontrol_cachepolicy": {"state", "decided_by_id", "decided_at", "reason", "activated_at"},
+    "cachecontrol_tenantrules": {
+        "requests_per_minute",
+        "tokens_per_minute",
+        "concurrent_requests",
+        "gpu_ms_per_minute",
+        "base_models",
+        "allows_shadow",
+        "updated_at",
+    },
     "registry_adapter": {"description"},
     "registry_auditnotice": {"count", "told", "last_at"},
     "registry_apitoken": {"last_used_at", "revoked_at"},
@@ -63,6 +97,41 @@ MAY_CHANGE = {
     "registry_signingkey": {"valid_to", "revoked_at", "revoked_reason"},
     "registry_tenant": {"require_pipeline_signature"},
     "registry_uploadinparts": {"digests"},
+    "releases_aliasprotection": {"movers", "needs_release", "changed_at"},
+    "releases_release": {
+        "state",
+        "step",
+        "revision",
+        "paused_state",
+        "pause_kind",
+        "sentence",
+        "started_at",
+        "ended_at",
+        "looked_at",
+    },
+    "releases_releasestep": {
+        "state",
+        "attempt",
+        "started_at",
+        "resumed_at",
+        "ended_at",
+        "sentence",
+        "verdict",
+        "judged_at",
+    },
+    "releases_rollback": {"last_answer_at", "strays", "settled_at"},
+    "registry_webhookcursor": {"seq"},
+    "registry_webhookdelivery": {"state", "tries", "next_at", "ended_at", "again_of_id"},
+    "registry_webhookendpoint": {
+        "url",
+        "kinds",
+        "secret",
+        "previous_secret",
+        "previous_until",
+        "failing_since",
+        "disabled_at",
+        "disabled_reason",
+    },
 }
 
 
@@ -96,4 +165,7 @@ def test_the_applications_role_changes_only_the_columns_that_may_change() -> Non
 
 def test_the_gateways_role_reads_views_and_appends_requests() -> None:
     views = {"routing_versions", "routing_tokens", "routing_aliases", "routing_nodes", "routing_residencies"}
-    assert granted("lorekeeper_gateway") == {**{view: {"SELECT"} for view in views}, "gateway_request": {"INSERT"}}
+    views |= {"routing_change", "routing_feed", "routing_rules", "routing_cold_rules"}
+    written = {"gateway_request", "gateway_shadow", "gateway_feedback"}
+    expected = {view: {"SELECT"} for view in views} | {table: {"INSERT"} for table in written}
+    assert granted("lorekeeper_gateway") == expected

@@ -52,7 +52,8 @@ def put(client: APIClient, version: Version, *, name: str = "support", **facts: 
 def test_an_alias_is_set_moved_shown_and_rolled_back(manager: APIClient, versions: list[Version]) -> None:
     made = put(manager, versions[0])
     assert made.status_code == 200, made.json()
-    assert set(made.json()) == {"tenant", "name", "adapter", "version", "version_id", "revision", "updated_at"}
+    names = {"tenant", "name", "adapter", "version", "version_id", "revision", "updated_at", "split", "protection"}
+    assert set(made.json()) == names
     moved = put(manager, versions[1], expected_revision=1, reason="better tone").json()
     assert (moved["version"], moved["version_id"], moved["revision"]) == ("v2", str(versions[1].pk), 2)
     rolled = manager.post("/api/v1/tenants/acme/aliases/support/rollback", {"reason": "worse"}, format="json")

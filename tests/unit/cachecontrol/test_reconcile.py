@@ -5,9 +5,8 @@ import pytest
 
 from cachecontrol.reconcile import (
     Forget,
-    MarkLost,
-    NodeSnapshot,
     SendEvict,
+    SendFetch,
     SendWarm,
     Snapshot,
     StartDrain,
@@ -15,12 +14,11 @@ from cachecontrol.reconcile import (
     Wait,
     Withdraw,
     decide,
-    decide_node,
 )
 from cachecontrol.states import Desired, NodeStatus, Observed
 
 NOW = datetime(2026, 7, 4, 12, tzinfo=UTC)
-TIMING = Timing(command_deadline=timedelta(seconds=60), drain=timedelta(seconds=5))
+TIMING = Timing(command_deadline=timedelta(seconds=60), drain=timedelta(seconds=5), routing_stop=timedelta(seconds=0.3))
 WANTED = Snapshot(
     desired=Desired.GPU,
     observed=Observed.ABSENT,
@@ -35,9 +33,12 @@ WANTED = Snapshot(
     fits_node=True,
     node_status=NodeStatus.UP,
     engine_healthy=True,
+    is_recycling=False,
+    watches_use=False,
 )
 LOADED = replace(WANTED, observed=Observed.LOADED, acted_generation=1, command_sent_at=NOW - timedelta(minutes=9))
 UNWANTED = replace(LOADED, desired=Desired.ABSENT, generation=2, command_sent_at=None)
+DEMOTED = replace(UNWANTED, desired=Desired.DISK)
 ABSENT = replace(UNWANTED, observed=Observed.ABSENT, acted_generation=2)
 
 
@@ -146,12 +147,47 @@ def test_a_revoked_version_is_not_forgotten_before_the_node_says_that_it_is_gone
     assert act(replace(ABSENT, acted_generation=1, is_revoked=True)) == SendEvict()
 
 
-def test_a_silent_node_is_lost_and_only_once() -> None:
-    timeout = timedelta(seconds=15)
-    heard = NodeSnapshot(status=NodeStatus.UP, last_seen_at=ago(14))
-    assert isinstance(decide_node(heard, NOW, timeout=timeout), Wait)
-    assert decide_node(replace(heard, last_seen_at=ago(16)), NOW, timeout=timeout) == MarkLost()
-    lost = NodeSnapshot(status=NodeStatus.LOST, last_seen_at=ago(16))
-    assert isinstance(decide_node(lost, NOW, timeout=timeout), Wait)
-    new = NodeSnapshot(status=NodeStatus.NEW, last_seen_at=None)
-    assert isinstance(decide_node(new, NOW, timeout=timeout), Wait)
+def test_nothing_is_asked_of_an_engine_that_is_being_restarted() -> None:
+    assert isinstance(act(replace(WANTED, is_recycling=True)), Wait)
+    draining = replace(UNWANTED, observed=Observed.DRAINING, drain_until=NOW)
+    assert isinstance(act(replace(draining, is_recycling=True)), Wait)
+
+
+def test_where_the_node_sees_the_last_request_end_it_is_asked_as_soon_as_routing_has_stopped() -> None:
+    assert act(replace(UNWANTED, watches_use=True)) == StartDrain(until=NOW + TIMING.routing_stop)
+    revoked = replace(UNWANTED, watches_use=True, is_servable=False, is_revoked=True)
+    assert act(revoked) == StartDrain(until=NOW)
+
+
+def test_what_is_wanted_on_disk_alone_leaves_the_engine_in_the_safe_order_and_keeps_its_files() -> None:
+    assert act(DEMOTED) == StartDrain(until=NOW + TIMING.drain)
+    draining = replace(DEMOTED, observed=Observed.DRAINING, drain_until=NOW + timedelta(seconds=1))
+    assert isinstance(act(draining), Wait)
+    assert act(replace(draining, drain_until=NOW)) == SendEvict(keeps_files=True)
+    assert isinstance(act(replace(DEMOTED, observed=Observed.ON_DISK, acted_generation=2)), Wait)
+
+
+@pytest.mark.parametrize("observed", [Observed.ABSENT, Observed.FETCHING, Observed.ON_DISK, Observed.FAILED])
+def test_what_is_wanted_on_disk_and_is_not_in_the_engine_is_fetched(observed: Observed) -> None:
+    assert act(replace(DEMOTED, observed=observed)) == SendFetch()
+
+
+def test_files_come_to_a_nodes_disk_whatever_its_engine_does() -> None:
+    wanted = replace(WANTED, desired=Desired.DISK)
+    assert act(replace(wanted, engine_healthy=False, is_recycling=True)) == SendFetch()
+    assert isinstance(act(replace(wanted, node_status=NodeStatus.LOST)), Wait)
+
+
+def test_a_fetch_that_failed_for_good_is_left_until_it_is_wanted_again() -> None:
+    failed = replace(WANTED, desired=Desired.DISK, observed=Observed.FAILED, acted_generation=1)
+    assert isinstance(act(failed), Wait)
+    assert act(replace(failed, generation=2)) == SendFetch()
+
+
+def test_a_withdrawn_version_is_not_wanted_on_disk_either() -> None:
+    kept = replace(DEMOTED, observed=Observed.ON_DISK, acted_generation=2)
+    assert isinstance(act(replace(kept, is_servable=False, is_revoked=True)), Withdraw)
+
+
+def test_what_is_wanted_in_the_engine_again_is_sent_for_from_the_disk() -> None:
+    assert act(replace(DEMOTED, desired=Desired.GPU, observed=Observed.ON_DISK, generation=3)) == SendWarm()

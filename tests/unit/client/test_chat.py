@@ -108,3 +108,22 @@ def test_an_answer_that_cannot_be_unpacked_is_an_unexpected_one() -> None:
         broken().ask(REQUEST)
     with pytest.raises(UnexpectedAnswer):
         broken().stream(REQUEST, print)
+
+
+def test_an_answer_is_marked_by_the_id_in_its_headers() -> None:
+    headers = {"x-lorekeeper-request-id": "req-7"}
+    answer = gateway(httpx.Response(200, json={"choices": []}, headers=headers)).ask(REQUEST)
+    assert answer.request_id == "req-7"
+    seen: list[httpx.Request] = []
+    told = gateway(httpx.Response(202, json={"object": "feedback"}), seen).mark("req-7", 0.5)
+    assert told == {"object": "feedback"}
+    assert str(seen[0].url) == "http://gateway.test/v1/feedback"
+    assert json.loads(seen[0].content) == {"request_id": "req-7", "mark": 0.5, "name": "quality"}
+
+
+def test_a_mark_that_is_refused_or_goes_nowhere_is_an_error() -> None:
+    body = {"error": {"message": "No mark.", "code": "invalid_feedback"}}
+    with pytest.raises(ApiError, match="No mark"):
+        gateway(httpx.Response(400, json=body)).mark("req-7", 0.5)
+    with pytest.raises(ServerUnreachable):
+        gateway(httpx.ConnectError("refused")).mark("req-7", 0.5)

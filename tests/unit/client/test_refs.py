@@ -28,8 +28,23 @@ def test_other_forms_of_a_version_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["acme", "/tone", "acme/", "acme/tone@v1", "acme/-tone", "acme//tone", "a" * 64 + "/x"]
+    "text",
+    [
+        "acme",
+        "/tone",
+        "acme/",
+        "acme/tone@v1",
+        "acme/-tone",
+        "acme//tone",
+        "a" * 64 + "/x",
+        "acme/a.b",
+        "acme/.default",
+    ],
 )
 def test_other_forms_of_a_pair_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="TENANT/NAME"):
         PairRef.parse(text)
+
+
+def test_the_default_of_an_adapter_is_a_pair() -> None:
+    assert PairRef.parse("acme/tone.default") == PairRef("acme", "tone.default")

@@ -2,31 +2,61 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from gateway.errors import EngineBroken, GatewayError
 from gateway.upstream.ports import EngineAnswer, EngineCall
-from gateway.wire.asgi import Message, Responder
+from gateway.wire.connection import Responder
+from tests.unit.gateway.connections import FakeConnection
 
-JSON_MEDIA = {"content-type": "application/json"}
-SSE_MEDIA = {"content-type": "text/event-stream; charset=utf-8"}
+JSON_MEDIA = {b"content-type": b"application/json"}
+SSE_MEDIA = {b"content-type": b"text/event-stream; charset=utf-8"}
+
+
+@dataclass(slots=True)
+class FakeAnswer:
+    """An answer that comes in these chunks, and breaks off after them if it `breaks`."""
+
+    status: int
+    headers: Mapping[bytes, bytes]
+    chunks: list[bytes]
+    breaks: bool = False
+    on_close: Callable[[], None] = lambda: None
+    closed: bool = False
+
+    async def read(self) -> bytes:
+        if self.chunks:
+            return self.chunks.pop(0)
+        if self.breaks:
+            raise EngineBroken("broken")
+        return b""
+
+    async def forward(self, take: Callable[[bytes], bool]) -> bool:
+        while part := await self.read():
+            if not take(part):
+                return False
+        return True
+
+    async def whole(self, most: int) -> bytes:
+        parts = []
+        while part := await self.read():
+            parts.append(part)
+        return b"".join(parts)[:most]
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.on_close()
 
 
 def answer(
-    *chunks: bytes, status: int = 200, headers: Mapping[str, str] = JSON_MEDIA, breaks: bool = False
-) -> EngineAnswer:
-    async def stream() -> AsyncIterator[bytes]:
-        for chunk in chunks:
-            yield chunk
-        if breaks:
-            raise EngineBroken("broken")
-
-    return EngineAnswer(status=status, headers=headers, chunks=stream())
+    *chunks: bytes, status: int = 200, headers: Mapping[bytes, bytes] = JSON_MEDIA, breaks: bool = False
+) -> FakeAnswer:
+    return FakeAnswer(status, headers, list(chunks), breaks)
 
 
-def said_by(model: str) -> EngineAnswer:
+def said_by(model: str) -> FakeAnswer:
     usage = {"prompt_tokens": 3, "completion_tokens": 5}
     return answer(json.dumps({"model": model, "choices": [], "usage": usage}).encode())
 
@@ -35,50 +65,51 @@ def said_by(model: str) -> EngineAnswer:
 class FakeUpstream:
     """Answers each call by the next of `script` (an answer or an error), or by `default` when that's empty."""
 
-    default: Callable[[EngineCall], EngineAnswer | GatewayError]
-    script: list[EngineAnswer | GatewayError] = field(default_factory=list)
+    default: Callable[[EngineCall], FakeAnswer | GatewayError]
+    script: list[FakeAnswer | GatewayError] = field(default_factory=list)
     calls: list[EngineCall] = field(default_factory=list)
     open_now: int = 0
     takes_s: float = 0.0
 
-    @asynccontextmanager
-    async def open(self, call: EngineCall) -> AsyncIterator[EngineAnswer]:
+    async def send(self, call: EngineCall) -> EngineAnswer:
         self.calls.append(call)
         await asyncio.sleep(self.takes_s)
         result = self.script.pop(0) if self.script else self.default(call)
         if isinstance(result, GatewayError):
             raise result
         self.open_now += 1
-        try:
-            yield result
-        finally:
-            self.open_now -= 1
+        result.on_close = self._closed
+        return result
+
+    def _closed(self) -> None:
+        self.open_now -= 1
 
 
 @dataclass(slots=True)
 class Client:
     """What a client received."""
 
-    sent: list[Message] = field(default_factory=list)
+    connection: FakeConnection = field(default_factory=FakeConnection)
 
     def responder(self) -> Responder:
-        async def send(message: Message) -> None:
-            self.sent.append(message)
+        return Responder(self.connection, request_id="req-1")
 
-        return Responder(send, request_id="req-1")
+    @property
+    def sent(self) -> bool:
+        return self.connection.status is not None
 
     @property
     def status(self) -> int | None:
-        return self.sent[0]["status"] if self.sent else None
+        return self.connection.status
 
     @property
     def headers(self) -> dict[str, str]:
-        return {name.decode(): value.decode() for name, value in self.sent[0]["headers"]}
+        return {name.decode(): value.decode() for name, value in self.connection.headers.items()}
 
     @property
     def body(self) -> bytes:
-        return b"".join(message["body"] for message in self.sent[1:])
+        return b"".join(self.connection.parts)
 
     @property
     def complete(self) -> bool:
-        return len(self.sent) > 1 and not self.sent[-1]["more_body"]
+        return self.connection.is_complete

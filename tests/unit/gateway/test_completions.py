@@ -1,17 +1,18 @@
 import asyncio
 import json
 import time
-from uuid import UUID
 
 import pytest
 
-from gateway.cold import ColdLoads
-from gateway.completions import Ask, CompletionPath, is_warm
-from gateway.demand import DemandAnswer, DemandState
+from gateway.demand import Demand, DemandAnswer, DemandState
 from gateway.errors import (
+    EndpointNotServed,
     EngineBroken,
+    EngineBusy,
     EngineDropped,
+    EngineFailed,
     EngineLostVersion,
+    EngineSilent,
     EngineUnreachable,
     GatewayError,
     ModelNotFound,
@@ -19,54 +20,27 @@ from gateway.errors import (
     VersionMismatch,
     VersionRevoked,
 )
-from gateway.routing.absences import Absences
-from gateway.routing.current import CurrentSnapshot
-from gateway.trace import Trace
-from gateway.upstream.ports import EngineAnswer, EngineCall
-from tests.unit.gateway.fakes import SSE_MEDIA, Client, FakeUpstream, answer, said_by
+from gateway.surface.endpoints import EMBEDDINGS, RESPONSES
+from gateway.upstream.ports import EngineCall
+from tests.unit.gateway.fakes import SSE_MEDIA, Client, FakeAnswer, answer, said_by
+from tests.unit.gateway.paths import Gateway
 from tests.unit.gateway.worlds import V1, V2, World, acme_world, node_row, residency_row, version_row
 
+NAME = "lk-support-tone-v1-acme"
 
-class Gateway:
-    """The completion path over fakes; a demand loads the version on `n9` when `loads` is set."""
 
-    def __init__(self, world: World, *, loads: bool = False, cold_wait_s: float = 0.3, absent_s: float = 2.0) -> None:
-        self.world, self.loads = world, loads
-        self.current = CurrentSnapshot()
-        self.current.publish(world.snapshot())
-        self.upstream = FakeUpstream(lambda call: said_by(json.loads(call.body)["model"]))
-        absences = Absences(lasts_s=absent_s)
-        self.demands: list[UUID] = []
-        cold = ColdLoads(
-            demand=self,
-            current=self.current,
-            is_warm=lambda version_id: is_warm(self.current, absences, version_id),
-            max_waiting=10,
-            max_waiting_each=10,
-            look_s=0.02,
-        )
-        self.path = CompletionPath(
-            current=self.current, absences=absences, cold=cold, upstream=self.upstream, cold_wait_s=cold_wait_s
-        )
+def lost() -> FakeAnswer:
+    """What vLLM says of an adapter that it doesn't know any more."""
+    error = {"message": f"The model `{NAME}` does not exist.", "type": "NotFoundError", "param": "model", "code": 404}
+    return answer(json.dumps({"error": error}).encode(), status=404)
 
-    async def ask(self, version_id: UUID) -> DemandAnswer:
-        self.demands.append(version_id)
-        if self.loads:
-            row = next(row for row in self.world.versions if row[0] == version_id)
-            self.world.nodes.append(node_row("n9"))
-            self.world.residencies.append(residency_row("n9", row))
-            self.current.publish(self.world.snapshot())
-        return DemandAnswer(DemandState.LOADING)
 
-    async def serve(self, client: Client, model: object = "support", **more: object) -> Trace:
-        trace = Trace(request_id="req-1", tenant="acme")
-        ask = Ask(
-            path="/v1/completions",
-            headers={"authorization": "Bearer secret", "cookie": "a=b", "accept": "*/*", "traceparent": "00-1"},
-            body={"model": model, "prompt": "hi", **more},
-        )
-        await self.path.serve(ask, trace=trace, responder=client.responder())
-        return trace
+def two_nodes() -> World:
+    """The version is loaded on n1 and n2."""
+    world = acme_world()
+    world.nodes.append(node_row("n2"))
+    world.residencies.append(residency_row("n2", world.versions[0]))
+    return world
 
 
 async def test_a_warm_version_is_answered_by_its_node() -> None:
@@ -87,7 +61,7 @@ async def test_the_clients_model_name_is_never_forwarded(model: str) -> None:
     gateway = Gateway(acme_world())
     await gateway.serve(Client(), model, unknown={"kept": [1, 2.5, None]})
     call = gateway.upstream.calls[0]
-    assert call.url == "http://engine.invalid/v1/completions"
+    assert (call.engine_url, call.path) == ("http://engine.invalid", "/v1/completions")
     assert json.loads(call.body) == {
         "model": "lk-support-tone-v1-acme",
         "prompt": "hi",
@@ -117,7 +91,7 @@ async def test_a_cold_version_is_loaded_once_and_then_answers() -> None:
     gateway, client = Gateway(world, loads=True), Client()
     trace = await gateway.serve(client)
     assert len(gateway.demands) == 1
-    assert (client.headers["x-lorekeeper-node"], client.headers["x-lorekeeper-tier"]) == ("n9", "cold")
+    assert (client.headers["x-lorekeeper-node"], client.headers["x-lorekeeper-tier"]) == ("n9", "remote")
     assert trace.load_s > 0
 
 
@@ -137,7 +111,7 @@ async def test_an_alias_moved_during_the_wait_is_followed() -> None:
     world.residencies[0] = residency_row("n1", world.versions[1])
     gateway, client = Gateway(world, cold_wait_s=5), Client()
 
-    async def move(version_id: UUID) -> DemandAnswer:
+    async def move(demand: Demand) -> DemandAnswer:
         world.aliases[0] = ("acme", "support", V2, 2)
         gateway.current.publish(world.snapshot())
         return DemandAnswer(DemandState.LOADING)
@@ -151,21 +125,19 @@ async def test_an_alias_moved_during_the_wait_is_followed() -> None:
 async def test_another_node_answers_when_one_has_lost_the_version(
     fault: EngineLostVersion | EngineUnreachable,
 ) -> None:
-    world = acme_world()
-    world.nodes.append(node_row("n2"))
-    world.residencies.append(residency_row("n2", world.versions[0]))
-    gateway, client = Gateway(world), Client()
+    gateway, client = Gateway(two_nodes()), Client()
     gateway.upstream.script = [fault]
-    await gateway.serve(client)
-    assert client.headers["x-lorekeeper-node"] == "n2"
-    await gateway.serve(Client())
+    first = await gateway.serve(client)
+    again = await gateway.serve(Client())
+    assert client.headers["x-lorekeeper-node"] == first.node == again.node
+    assert first.retries == 1
     assert len(gateway.upstream.calls) == 3
     assert gateway.demands == []
 
 
 async def test_a_restarted_engine_is_demanded_again_and_retried() -> None:
     gateway, client = Gateway(acme_world(), absent_s=0.1, cold_wait_s=2), Client()
-    gateway.upstream.script = [answer(b"{}", status=404), answer(b"{}", status=404)]
+    gateway.upstream.script = [lost(), lost()]
     await gateway.serve(client)
     assert client.status == 200
     assert len(gateway.upstream.calls) == 3
@@ -218,15 +190,12 @@ async def test_requests_in_flight_are_counted_and_counted_off() -> None:
     gateway.upstream.script = [said_by("base")]
     with pytest.raises(VersionMismatch):
         await gateway.serve(Client())
-    assert gateway.path.totals.in_flight.total() == 0
+    assert gateway.joined.fleet.in_flight == 0
     assert gateway.upstream.open_now == 0
 
 
 async def test_nodes_that_stay_away_longer_than_they_are_passed_over_end_the_request_in_time() -> None:
-    world = acme_world()
-    world.nodes.append(node_row("n2"))
-    world.residencies.append(residency_row("n2", world.versions[0]))
-    gateway, client = Gateway(world, absent_s=0.0), Client()
+    gateway, client = Gateway(two_nodes(), absent_s=0.0), Client()
     gateway.upstream.default = lambda _: EngineUnreachable("x")
     gateway.upstream.takes_s = 0.05
     with pytest.raises(EngineUnreachable):
@@ -239,11 +208,11 @@ async def test_a_version_revoked_while_the_engine_thinks_does_not_begin_to_answe
     world = acme_world()
     gateway, client = Gateway(world), Client()
 
-    def revoke(_call: EngineCall) -> EngineAnswer | GatewayError:
+    def revoke(_call: EngineCall) -> FakeAnswer | GatewayError:
         world.versions[0] = version_row(V1, "v1", state="revoked")
         gateway.current.publish(world.snapshot())
         body = b'data: {"model": "lk-support-tone-v1-acme"}\n\n'
-        return answer(body if media != "application/json" else body[6:], headers={"content-type": media})
+        return answer(body if media != "application/json" else body[6:], headers={b"content-type": media.encode()})
 
     gateway.upstream.default = revoke
     with pytest.raises(VersionRevoked):
@@ -254,6 +223,107 @@ async def test_a_version_revoked_while_the_engine_thinks_does_not_begin_to_answe
 @pytest.mark.parametrize("value", ["é", "text/html ", " a", "a\tb", "x" * 2000, ""])
 async def test_a_header_that_no_engine_would_take_is_left_out(value: str) -> None:
     gateway = Gateway(acme_world())
-    ask = Ask("/v1/completions", {"accept": value, "tracestate": value}, {"model": "support"})
-    await gateway.path.serve(ask, trace=Trace(request_id="req-1", tenant="acme"), responder=Client().responder())
+    await gateway.serve(Client(), headers={"accept": value, "tracestate": value})
     assert set(gateway.upstream.calls[0].headers) == {"content-type", "x-request-id"}
+
+
+@pytest.mark.parametrize("fault", [EngineFailed("x"), EngineBusy("x"), VersionMismatch("x")])
+async def test_a_node_that_fails_before_the_first_byte_is_made_up_for_by_another(fault: GatewayError) -> None:
+    gateway, client = Gateway(two_nodes()), Client()
+    gateway.upstream.script = [fault]
+    trace = await gateway.serve(client)
+    assert client.status == 200
+    assert client.headers["x-lorekeeper-node"] == trace.node
+    assert trace.record(status=200, error_kind="").retries == 1
+    assert gateway.path.totals.retries == 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429])
+async def test_a_request_that_every_engine_fails_on_is_tried_twice_and_no_more(status: int) -> None:
+    gateway, client = Gateway(two_nodes()), Client()
+    gateway.upstream.default = lambda _: answer(b'{"error": {"message": "/srv/engine failed"}}', status=status)
+    with pytest.raises((EngineFailed, EngineBusy)):
+        await gateway.serve(client)
+    assert len(gateway.upstream.calls) == 2
+    assert not client.sent
+
+
+async def test_a_failure_of_the_only_node_is_not_repeated_on_it() -> None:
+    gateway = Gateway(acme_world())
+    gateway.upstream.default = lambda _: EngineFailed("x")
+    with pytest.raises(EngineFailed):
+        await gateway.serve(Client())
+    assert len(gateway.upstream.calls) == 1
+
+
+async def test_an_engine_that_hangs_is_not_asked_again() -> None:
+    gateway = Gateway(two_nodes())
+    gateway.upstream.default = lambda _: EngineSilent("x")
+    with pytest.raises(EngineSilent):
+        await gateway.serve(Client())
+    assert len(gateway.upstream.calls) == 1
+
+
+async def test_retries_end_where_they_would_become_the_load() -> None:
+    gateway = Gateway(two_nodes())
+    gateway.upstream.default = lambda _: EngineBusy("x")
+    for _ in range(100):
+        with pytest.raises(EngineBusy):
+            await gateway.serve(Client())
+    assert 100 + 10 <= len(gateway.upstream.calls) <= 100 + 10 + 20
+
+
+async def test_a_refusal_by_the_engine_reaches_the_client_without_its_names() -> None:
+    gateway, client = Gateway(acme_world()), Client()
+    error = {"message": f"{NAME} has 1024 tokens", "type": "BadRequestError", "param": "max_tokens", "code": 400}
+    gateway.upstream.script = [answer(json.dumps({"error": error}).encode(), status=400)]
+    trace = await gateway.serve(client, "acme/support")
+    assert client.status == 400
+    assert json.loads(client.body)["error"] == {
+        **error,
+        "message": "acme/support has 1024 tokens",
+        "code": "engine_refused",
+    }
+    assert client.headers["x-lorekeeper-version"] == "acme/support-tone@v1"
+    assert trace.first_byte_at
+    assert gateway.joined.fleet.states["n1"].breaker.state(time.monotonic()) == "closed"
+
+
+async def test_a_path_that_the_engine_does_not_serve_costs_the_version_nothing() -> None:
+    gateway = Gateway(acme_world())
+    gateway.upstream.script = [answer(b'{"detail":"Not Found"}', status=404)]
+    with pytest.raises(EndpointNotServed):
+        await gateway.serve(Client(), endpoint=EMBEDDINGS)
+    assert gateway.demands == []
+    await gateway.serve(Client())
+    assert len(gateway.upstream.calls) == 2
+
+
+async def test_no_engine_is_let_to_keep_an_answer() -> None:
+    gateway = Gateway(acme_world())
+    await gateway.serve(Client(), endpoint=RESPONSES, store=True, input="hi")
+    call = gateway.upstream.calls[0]
+    assert call.path == "/v1/responses"
+    assert json.loads(call.body)["store"] is False
+
+
+async def test_times_and_path_stand_in_the_record() -> None:
+    gateway = Gateway(acme_world())
+    gateway.upstream.takes_s = 0.02
+    record = (await gateway.serve(Client(), endpoint=EMBEDDINGS)).record(status=200, error_kind="")
+    assert record.path == "embeddings"
+    assert 15 <= record.engine_ms <= record.total_ms
+    assert (record.side, record.fallback, record.is_shadow, record.version_id) == ("", "", False, V1)
+
+
+async def test_a_stream_that_ends_well_teaches_the_pace_of_its_node() -> None:
+    gateway = Gateway(acme_world())
+    gateway.upstream.takes_s = 0.01
+    before = gateway.joined.fleet.states["n1"].pace.mean_tokens
+    await gateway.serve(Client())
+    assert gateway.joined.fleet.states["n1"].pace.mean_tokens == before
+    usage = {"prompt_tokens": 3, "completion_tokens": 5}
+    event = {"model": NAME, "choices": [], "usage": usage}
+    gateway.upstream.script = [answer(f"data: {json.dumps(event)}\n\n".encode(), headers=SSE_MEDIA)]
+    await gateway.serve(Client(), stream=True)
+    assert gateway.joined.fleet.states["n1"].pace.mean_tokens < before

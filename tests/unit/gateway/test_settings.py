@@ -41,3 +41,37 @@ def test_a_database_url_that_is_none_is_refused_without_repeating_it(url: str) -
     with pytest.raises(SettingsError, match="LOREKEEPER_GATEWAY_DB_URL") as caught:
         Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_DB_URL": url})
     assert "secret" not in str(caught.value)
+
+
+def test_the_client_and_the_number_of_processes_can_be_chosen() -> None:
+    assert (Settings.from_env(ENV).client, Settings.from_env(ENV).processes) == ("llhttp", 1)
+    chosen = Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_CLIENT": "aiohttp", "LOREKEEPER_GATEWAY_PROCESSES": "4"})
+    assert (chosen.client, chosen.processes) == ("aiohttp", 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("LOREKEEPER_GATEWAY_CLIENT", "curl"),
+        ("LOREKEEPER_GATEWAY_PROCESSES", "0"),
+        ("LOREKEEPER_GATEWAY_PROCESSES", "-1"),
+        ("LOREKEEPER_GATEWAY_PROCESSES", "two"),
+        ("LOREKEEPER_GATEWAY_PROCESSES", "100000"),
+    ],
+)
+def test_a_choice_that_there_is_not_is_named(name: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        Settings.from_env({**ENV, name: text})
+
+
+def test_shadows_can_be_turned_off_and_not_be_endless() -> None:
+    assert Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_SHADOWS": "0"}).shadows == 0
+    with pytest.raises(SettingsError, match="LOREKEEPER_GATEWAY_SHADOWS must be a number from 0 to 1000"):
+        Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_SHADOWS": "1001"})
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "many"])
+def test_how_many_marks_a_tenant_may_send_is_a_number_above_0(text: str) -> None:
+    assert Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_FEEDBACK": "600"}).feedback_per_minute == 600
+    with pytest.raises(SettingsError, match="LOREKEEPER_GATEWAY_FEEDBACK must be a number from 1"):
+        Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_FEEDBACK": text})

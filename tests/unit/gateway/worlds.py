@@ -40,6 +40,11 @@ def residency_row(node: str, version: Row, *, observed: str = "loaded", generati
     return (node, version[0], version[4], observed, generation)
 
 
+def shared_row(name: str, version_id: UUID = FOREIGN, *, split: Row | None = None) -> Row:
+    """An alias of the tenant `other` that acme may call by `name`; `split` are the columns of one."""
+    return ("acme", name, version_id, 1, *(split or (None,) * 7), "other")
+
+
 @dataclass(slots=True)
 class World:
     """Rows that a test may change before it builds a snapshot of them."""
@@ -49,6 +54,8 @@ class World:
     nodes: list[Row] = field(default_factory=list)
     residencies: list[Row] = field(default_factory=list)
     tokens: list[Row] = field(default_factory=list)
+    rules: list[Row] = field(default_factory=list)
+    cold_rules: list[Row] = field(default_factory=list)
 
     def snapshot(self) -> RoutingSnapshot:
         return RoutingSnapshot.build(
@@ -58,6 +65,8 @@ class World:
                 nodes=self.nodes,
                 residencies=self.residencies,
                 tokens=self.tokens,
+                rules=self.rules,
+                cold_rules=self.cold_rules,
             )
         )
 

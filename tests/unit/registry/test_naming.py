@@ -15,6 +15,18 @@ def test_a_plain_name_is_accepted(name: str) -> None:
     assert naming.check_name(name) == name
 
 
+@pytest.mark.parametrize("name", ["llama-3.1-8b-instruct", "a", "0", "a.b.c", "x" * 63])
+def test_names_of_base_models_have_dots_as_their_publishers_write_them(name: str) -> None:
+    assert naming.check_base_model_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a..b", ".a", "a.", "-a", "A", "a/b", "a b", "a\n", "é", "x" * 64])
+def test_other_names_of_base_models_are_refused(name: str) -> None:
+    with pytest.raises(naming.BadName) as refusal:
+        naming.check_base_model_name(name)
+    assert refusal.value.field == "base_model"
+
+
 @pytest.mark.parametrize(
     "name", ["", "-a", "a-", "A", "a_b", "a.b", "a" * 64, "a\n", "ä", "a/b", "..", "a b", "\u0661"]
 )
@@ -24,6 +36,23 @@ def test_a_bad_name_is_refused_and_names_its_field(name: str) -> None:
     assert caught.value.field == "adapter"
     assert caught.value.code == "bad_name"
     assert isinstance(caught.value, InvalidInput)
+
+
+@pytest.mark.parametrize("name", ["support", "tone.default", f"{'a' * 63}.default"])
+def test_an_alias_is_named_as_anything_is_or_is_the_default_of_an_adapter(name: str) -> None:
+    assert naming.check_alias_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", [".default", "a.b", "a.default.default", "A.default", "a.Default", f"{'a' * 64}.default"]
+)
+def test_other_names_with_a_dot_are_no_aliases(name: str) -> None:
+    with pytest.raises(naming.BadName, match=r"^alias: "):
+        naming.check_alias_name(name)
+
+
+def test_the_default_of_an_adapter_is_called_after_it() -> None:
+    assert naming.default_alias_name("tone") == "tone.default"
 
 
 def test_the_platform_is_no_tenant() -> None:

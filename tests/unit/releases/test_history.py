@@ -3,18 +3,22 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from releases.history import Moved, rollback_target, standing_versions
+from releases.history import Moved, rollback_target, standing_moves
 from releases.states import MoveKind
 
 V1, V2, V3, V4 = (UUID(int=number) for number in range(1, 5))
 
 
-def moves(*versions: UUID) -> list[Moved]:
-    return [Moved(MoveKind.MOVE, version) for version in versions]
+def moves(*versions: UUID, since: int = 1) -> list[Moved]:
+    return [Moved(MoveKind.MOVE, version, revision) for revision, version in enumerate(versions, since)]
 
 
-def back(version: UUID) -> Moved:
-    return Moved(MoveKind.ROLLBACK, version)
+def back(version: UUID, revision: int = 0) -> Moved:
+    return Moved(MoveKind.ROLLBACK, version, revision)
+
+
+def standing_versions(history: list[Moved]) -> list[UUID]:
+    return [move.version_id for move in standing_moves(history)]
 
 
 def test_a_rollback_goes_to_the_version_before() -> None:
@@ -70,7 +74,7 @@ def test_rolling_back_until_it_ends_never_comes_to_the_same_place_twice_in_a_row
             continue
         if step is None:
             assert target not in revoked
-        history.append(Moved(MoveKind.MOVE if step is not None else MoveKind.ROLLBACK, target))
+        history.append(Moved(MoveKind.MOVE if step is not None else MoveKind.ROLLBACK, target, len(history) + 1))
         assert standing_versions(history)[-1] == target
     rollbacks = 0
     while (target := rollback_target(history, lost=revoked)) is not None:
@@ -80,3 +84,16 @@ def test_rolling_back_until_it_ends_never_comes_to_the_same_place_twice_in_a_row
         assert len(standing_versions(history)) < before
         rollbacks += 1
     assert rollbacks <= len(steps) + 1
+
+
+def test_a_rollback_that_ended_a_release_before_its_candidate_was_moved_in_undoes_no_move() -> None:
+    history = [*moves(V1, V2), back(V2)]
+    assert standing_versions(history) == [V1, V2]
+    assert rollback_target(history, lost=()) == V1
+
+
+def test_a_version_that_was_moved_in_twice_stands_by_the_later_move() -> None:
+    history = [*moves(V1, V2, V3, V2)]
+    assert standing_moves(history)[-1].revision == 4
+    assert standing_moves([*history, back(V3, 5)])[-1].revision == 3
+    assert standing_moves([*history, back(V3, 5), back(V2, 6)])[-1].revision == 2

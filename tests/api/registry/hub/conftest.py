@@ -80,7 +80,7 @@ def reader(as_role: Caller, store: object) -> HubClient:
 
 @pytest.fixture
 def release(hub: HubClient, adapter: Adapter, signer: object) -> Callable[..., Version]:
-    """Push, tag, validate, approve and, if asked for, point the default alias at it."""
+    """Push, tag, validate, approve and, if asked for, move the default alias to it."""
 
     def make(name: str = "v1", *, seed: int = 0, default: bool = False) -> Version:
         hub.push(adapter_files(seed=seed))
@@ -99,4 +99,4 @@ def release(hub: HubClient, adapter: Adapter, signer: object) -> Callable[..., V
 
 def point_default(version: Version) -> None:
     line = version.adapter
-    set_alias(actor=SYSTEM, tenant=line.tenant, name="default", adapter=line, version=version)
+    set_alias(actor=SYSTEM, tenant=line.tenant, name=f"{line.name}.default", adapter=line, version=version)

@@ -15,6 +15,7 @@ from registry.ports import PORTS
 from registry.services.withdrawals import revoke_version, yank_version
 from registry.states import Role
 from registry.stores.ports import ArtifactStore
+from releases.services.aliases import set_alias
 from tests.api.registry.conftest import Caller
 from tests.api.registry.hub.conftest import HubClient
 from tests.factories.adapters import adapter_files
@@ -36,22 +37,22 @@ def test_main_is_the_default_alias_and_tags_are_the_versions(
     assert [ref["name"] for ref in refs["tags"]] == ["v2", "v1"]
     branches = {ref["name"]: ref["targetCommit"] for ref in refs["branches"]}
     commit = reader.info("v1").json()["sha"]
-    assert branches == {"main": commit, "default": commit}
+    assert branches == {"main": commit, "support-tone.default": commit}
     assert commit.startswith(first.pk.hex)
     # The uploader reads what everybody reads, though there is a newer draft of theirs.
     assert hub.info().json()["sha"] == commit
 
 
-def test_without_a_default_main_is_what_all_aliases_of_the_adapter_point_at(
+def test_from_the_first_approval_on_main_is_what_the_default_stands_for_whatever_else_there_is(
     release: Release, reader: HubClient
 ) -> None:
-    from releases.services.aliases import set_alias
-
-    version = release("v1")
-    assert reader.info().headers["X-Error-Code"] == "RevisionNotFound"
-    line = version.adapter
-    set_alias(actor=SYSTEM, tenant=line.tenant, name="support", adapter=line, version=version)
-    assert reader.info().json()["sha"] == reader.info("support").json()["sha"] == reader.info("v1").json()["sha"]
+    release("v1", seed=1)
+    assert reader.info().json()["sha"] == reader.info("v1").json()["sha"]
+    second = release("v2", seed=2)
+    line = second.adapter
+    set_alias(actor=SYSTEM, tenant=line.tenant, name="support", adapter=line, version=second)
+    assert reader.info("support").json()["sha"] == reader.info("v2").json()["sha"]
+    assert reader.info().json()["sha"] == reader.info("v1").json()["sha"]
 
 
 def test_a_version_has_a_repository_name_of_its_own(release: Release, reader: HubClient) -> None:

@@ -15,6 +15,8 @@ from deploy.embedded.ports import free_port
 from deploy.embedded.postgres import APP, GATEWAY, OWNER, SUPERUSER, PostgresPasswords, PostgresServer
 from deploy.embedded.system.sessions import postgres_in
 
+pytestmark = pytest.mark.e2e
+
 ROLES = (OWNER, APP, GATEWAY)
 
 

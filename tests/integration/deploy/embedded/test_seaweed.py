@@ -12,6 +12,8 @@ import pytest
 from deploy.embedded.ports import free_port
 from deploy.embedded.seaweed import PORT_NAMES, S3Credentials, SeaweedServer
 
+pytestmark = pytest.mark.e2e
+
 
 def ports() -> dict[str, int]:
     chosen: dict[str, int] = {}

@@ -131,6 +131,22 @@ def test_the_children_of_a_killed_process_go_with_it(stacks: Callable[..., Stack
         assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children)
 
 
+def test_a_process_is_restarted_from_outside_with_its_children(stacks: Callable[..., Stack]) -> None:
+    with stacks() as stack:
+        before = stack.pid_of("pair")
+        children = psutil.Process(before).children()
+        command = [sys.executable, "-m", "deploy.embedded", "restart", "pair", "--data", str(stack.data)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "restarted pair\n")
+        stack.wait_ready("pair")
+        assert stack.pid_of("pair") != before
+        assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children)
+        unknown = subprocess.run(
+            [*command[:4], "nobody", *command[5:]], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert (unknown.returncode, "no process nobody runs" in unknown.stderr) == (1, True)
+
+
 def test_a_second_start_reuses_ports_secrets_and_data(stacks: Callable[..., Stack]) -> None:
     with stacks() as first:
         facts = first.facts

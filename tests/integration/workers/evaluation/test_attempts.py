@@ -79,7 +79,7 @@ def version(monkeypatch: pytest.MonkeyPatch) -> Version:
     served = make_version(adapter=made.adapter, base_revision=made.base_revision, state=VersionState.APPROVED)
     reviewer = make_member(tenant, Role.REVIEWER)
     keep_evaluation_set(actor=reviewer, tenant=tenant, name="smoke", examples=[{"prompt": "?"}])
-    monkeypatch.setattr(PORTS, "alias_targets", lambda *, adapter_id: {"default": served.pk})
+    monkeypatch.setattr(PORTS, "alias_targets", lambda *, adapter_id: {f"{made.adapter.name}.default": served.pk})
     return made
 
 

@@ -12,7 +12,6 @@ from cachecontrol.services.residencies import warm_version
 from registry.base_models.description import describe_folder
 from registry.models import Adapter, BaseModelRevision, Version
 from registry.naming import object_key
-from registry.ports import PORTS
 from registry.selectors import probe_reference
 from registry.services.approvals import approve_version
 from registry.services.base_models import register_base_revision
@@ -90,9 +89,7 @@ def test_the_copy_of_the_embedding_that_peft_saves_is_told_from_a_changed_one(ad
     assert "copy of the base's own embedding" in version.state_message
 
 
-def test_a_version_is_run_on_its_base_beside_the_one_that_is_served_now(
-    adapter: Adapter, bases: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_version_is_run_on_its_base_beside_the_one_that_is_served_now(adapter: Adapter, bases: Path) -> None:
     reviewer = make_member(adapter.tenant, Role.REVIEWER)
     keep_evaluation_set(actor=reviewer, tenant=adapter.tenant, name="smoke", examples=SET)
 
@@ -100,7 +97,6 @@ def test_a_version_is_run_on_its_base_beside_the_one_that_is_served_now(
     assert served.state == VersionState.CANDIDATE, served.state_message
     assert checks(served)["evaluation"]["evidence"]["compared_with"] is None
     served = approve_version(actor=reviewer, version=served, digest=served.root_digest)
-    monkeypatch.setattr(PORTS, "alias_targets", lambda *, adapter_id: {"support": served.pk})
 
     second = push(adapter, bases, seed=2)
     found = checks(second)["evaluation"]["evidence"]

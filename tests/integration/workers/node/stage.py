@@ -25,6 +25,7 @@ class LocalWeb:
     reports: list[dict[str, Any]] = field(default_factory=list)
     outcomes: list[dict[str, Any]] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    answer: dict[str, Any] = field(default_factory=dict)
     down: bool = False
     slow_s: float = 0.0
     downloads: int = 0
@@ -66,9 +67,20 @@ class LocalWeb:
             return (404, b"") if data is None else (200, data)
         if self.down:
             return 503, b""
-        door = {"/api/v1/node/report": self.reports, "/api/v1/node/outcomes": self.outcomes}[path]
-        door.append(json.loads(body))
-        return 200, json.dumps({"ok": True, "unknown": self.unknown}).encode()
+        if path == "/api/v1/node/outcomes":
+            self.outcomes.append(json.loads(body))
+            return 200, json.dumps({"ok": True}).encode()
+        assert path == "/api/v1/node/report"
+        return 200, json.dumps({"ok": True, "unknown": self.unknown, **self._take(json.loads(body))}).encode()
+
+    def _take(self, report: dict[str, Any]) -> dict[str, Any]:
+        """Complete what is left out as unchanged by the report before; ask for the whole if there is none."""
+        if report["unchanged"]:
+            if not self.reports:
+                return {"resend": True}
+            report = {**{name: self.reports[-1][name] for name in ("loaded", "on_disk")}, **report}
+        self.reports.append(report)
+        return self.answer
 
     def kinds(self) -> list[str]:
         return [outcome["outcome"] for outcome in self.outcomes]

@@ -1,19 +1,36 @@
 """The agent as a process, with a real broker, and killed at the worst moments."""
 
+import hashlib
+import socket
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from celery import Celery
 
+from cachecontrol.metrics import NAMES
 from deploy.embedded.ports import free_port
 from deploy.embedded.valkey import ValkeyServer
 from registry.signing.local_key import LocalKeySigner
 from tests.fakes.engine_vllm import FakeEngineServer
+from tests.fakes.weights import Weights, log_probability, tokens_of
 from tests.integration.workers.node.stage import AgentProcess, LocalWeb, wait_until
 from tests.unit.workers.node.kit import BASE, Release, make_release
+
+PROBE = "Grüße, 今日は 𝄞 \u2028 \x7f and a lighthouse"
+
+
+def _reading(release: Release) -> dict[str, Any]:
+    """How the engine reads a text, in floats with all their digits and in characters that JSON may escape."""
+    digest = hashlib.sha256(release.contents["adapter_model.safetensors"]).hexdigest()
+    weights = Weights(digest, rank=4, zero=False, nan=False)
+    tokens = list(enumerate(tokens_of(PROBE)))[1:]
+    base, adapter = ([log_probability(who, token, at) for at, token in tokens] for who in (None, weights))
+    return {"prompt": PROBE, "base": base, "adapter": adapter}
 
 
 class Stage:
@@ -57,11 +74,11 @@ class Stage:
         return release
 
     def warm(self, release: Release, *, generation: int = 1) -> None:
-        grant = release.grant(generation=generation, node=self.node)
-        self._send("node.warm", release.warm(generation=generation, grant=grant))
+        command = release.warm(generation=generation, granted={"node": self.node}, probe_reference=_reading(release))
+        self._send("node.warm", command)
 
     def evict(self, release: Release, *, generation: int = 2) -> None:
-        self._send("node.evict", release.evict(generation=generation, node=self.node))
+        self._send("node.evict", release.evict(generation=generation, granted={"node": self.node}, drain_s=0.1 + 0.2))
 
     def expect(self, condition: Callable[[], object]) -> None:
         wait_until(condition, what=self._log.read_text)
@@ -91,7 +108,7 @@ def test_a_message_loads_a_version_and_another_takes_it_away(stage: Stage) -> No
     release, agent = stage.release(), stage.agent()
     stage.warm(release)
     stage.expect(lambda: "loaded" in stage.web.kinds())
-    assert stage.web.kinds() == ["fetching", "on_disk", "loading", "loaded"]
+    assert stage.web.kinds().count("loaded") == 1
     stage.expect(lambda: stage.web.reports[-1]["loaded"])
     assert stage.web.reports[-1]["loaded"] == [
         {"name": release.name, "root": str(stage.cache / "versions" / release.name)}
@@ -101,6 +118,27 @@ def test_a_message_loads_a_version_and_another_takes_it_away(stage: Stage) -> No
     stage.expect(lambda: stage.web.reports[-1]["on_disk"] == [])
     assert list((stage.cache / "blobs").iterdir()) == []
     assert agent.terminate() == 0
+
+
+def test_an_agent_answers_for_its_metrics(stage: Stage) -> None:
+    port = free_port()
+    stage.env["LOREKEEPER_NODE_METRICS"] = str(port)
+    stage.agent()
+    stage.warm(stage.release())
+    stage.expect(lambda: stage.web.reports and stage.web.reports[-1].get("loaded"))
+    page = httpx.get(f"http://127.0.0.1:{port}/metrics").raise_for_status().text
+    assert [name for name in NAMES if f"# HELP {name} " not in page] == []
+    assert 'adapter_cache_hit_rate{tier="remote"} 1.0' in page
+    assert 'per_tenant_adapter_quota_usage{base_model="base",resource="cpu_bytes",tenant="acme"}' in page
+    assert "lorekeeper_node_engine_healthy 1.0" in page
+
+
+def test_an_agent_whose_metrics_address_is_taken_ends_with_the_settings_name(stage: Stage) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        stage.env["LOREKEEPER_NODE_METRICS"] = str(taken.getsockname()[1])
+        agent = stage.agent()
+        assert agent.process.wait(20) == 2
+    assert "LOREKEEPER_NODE_METRICS can't be listened on" in agent.text()
 
 
 def test_an_agent_killed_while_it_loads_finishes_after_its_restart(stage: Stage) -> None:
@@ -130,12 +168,12 @@ def test_outcomes_wait_for_web_on_disk_through_a_kill(stage: Stage) -> None:
     stage.web.down = True
     stage.warm(release)
     stage.expect(lambda: release.name in stage.fake.state.names)
-    stage.expect(lambda: len(list((stage.cache / "outbox").glob("[!.]*"))) == 4)
+    stage.expect(lambda: len(list((stage.cache / "outbox").glob("[!.]*"))) == 1)
     agent.kill()
     stage.web.down = False
     stage.agent()
     stage.expect(lambda: "loaded" in stage.web.kinds())
-    assert stage.web.kinds()[:4] == ["fetching", "on_disk", "loading", "loaded"]
+    assert stage.web.kinds() == ["loaded"]
 
 
 def test_tombstones_go_on_after_a_kill(stage: Stage) -> None:

@@ -123,6 +123,27 @@ def test_a_rollback_names_the_revision_to_leave() -> None:
     assert safe.asked == [("POST", "tenants/acme/aliases/support/rollback", {"reason": "slow", "from_revision": 1})] * 2
 
 
+def test_a_split_names_candidate_shadow_and_shares() -> None:
+    server = Recorder({**ALIAS_JSON, "split": {"adapter": "tone", "version": "v2", "basis_points": 500}})
+    candidate, shadow = VersionRef("acme", "tone", "v2"), VersionRef("acme", "tone", "v3")
+    split = server.client().aliases.split(
+        ALIAS, candidate, basis_points=500, shadow=shadow, shadow_basis_points=7, expected_revision=2
+    )
+    assert split.split is not None
+    assert split.split.basis_points == 500
+    ((method, path, body),) = server.asked
+    assert (method, path) == ("PUT", "tenants/acme/aliases/support/split")
+    assert (body["version"], body["shadow_version"], body["expected_revision"]) == ("v2", "v3", 2)
+    with pytest.raises(ValueError, match="other"):
+        server.client().aliases.split(ALIAS, VersionRef("other", "tone", "v2"))
+
+
+def test_the_end_of_a_split_says_why() -> None:
+    server = Recorder(ALIAS_JSON)
+    server.client().aliases.unsplit(ALIAS, reason="too slow")
+    assert server.asked == [("DELETE", "tenants/acme/aliases/support/split?reason=too+slow", None)]
+
+
 def test_base_models_come_with_their_revisions() -> None:
     revision = {"name": "smol", "revision": "r1", "digest": "d", "max_rank": 64}
     models = Recorder({"results": [{"name": "smol", "revisions": [revision]}]}).client().base_models.all()
@@ -139,7 +160,18 @@ def test_warm_and_evict_name_the_version() -> None:
     server.client().nodes.warm("n1", REF)
     server.client().nodes.evict("n1", REF)
     body = {"tenant": "acme", "adapter": "tone", "version": "v1"}
-    assert server.asked == [("POST", "nodes/n1/warm", body), ("POST", "nodes/n1/evict", body)]
+    assert server.asked == [("POST", "nodes/n1/warm", body), ("POST", "nodes/n1/evict", {**body, "to": "absent"})]
+
+
+def test_a_node_is_set_aside_and_restarted_with_a_reason() -> None:
+    server = Recorder({"name": "n1", "cordoned": True, "drift": {"unknown": ["x"], "mismatched": []}})
+    nodes = server.client().nodes
+    for operation in (nodes.cordon, nodes.uncordon, nodes.drain, nodes.resume, nodes.recycle):
+        found = operation("n1", reason="new driver")
+    assert (found.condition, found.drift.unknown) == (("cordoned",), ("x",))
+    body = {"reason": "new driver"}
+    verbs = ("cordon", "uncordon", "drain", "resume", "recycle")
+    assert server.asked == [("POST", f"nodes/n1/{verb}", body) for verb in verbs]
 
 
 def test_audit_pages_are_followed_to_the_end() -> None:

@@ -18,6 +18,11 @@ def test_stopping_where_nothing_runs_is_no_error(tmp_path: Path, capsys: pytest.
     assert "no stack runs in" in capsys.readouterr().out
 
 
+def test_restarting_a_process_where_nothing_runs_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["restart", "engine", "--data", str(tmp_path)]) == 1
+    assert "no stack runs in" in capsys.readouterr().err
+
+
 def test_a_stack_that_stops_just_before_it_is_asked_to_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,9 +1,10 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from deploy.embedded.facts import EngineOptions, Secrets, StackFacts
+from deploy.embedded.facts import METRICS_PORTS, EngineOptions, Secrets, StackFacts
 from deploy.embedded.plan import SERVICES, build_plan
 from deploy.embedded.postgres import PostgresPasswords
 from deploy.embedded.seaweed import PORT_NAMES, S3Credentials
@@ -27,7 +28,7 @@ ENGINE = EngineOptions(
 
 @pytest.fixture
 def facts() -> StackFacts:
-    names = ("postgres", "valkey", *PORT_NAMES, "web", "gateway", "engine")
+    names = ("postgres", "valkey", *PORT_NAMES, "web", "gateway", "engine", *METRICS_PORTS)
     return StackFacts(
         data=DATA, ports={name: 20000 + number for number, name in enumerate(names)}, secrets=SECRETS, engine=ENGINE
     )
@@ -40,6 +41,13 @@ def named(plan: tuple[Spec, ...], name: str) -> Spec:
 def test_every_process_of_a_deployment_is_in_the_plan(facts: StackFacts) -> None:
     processes = {spec.name for spec in build_plan(facts) if isinstance(spec, ProcessSpec)}
     assert processes == {"web", "gateway", "validate", "control", "beat", "engine", "agent"}
+
+
+def test_every_queue_of_the_workers_is_served(facts: StackFacts) -> None:
+    plan = build_plan(facts)
+    commands = [named(plan, name).argv for name in ("validate", "control")]
+    queues = {queue for argv in commands for queue in argv[argv.index("-Q") + 1].split(",")}
+    assert queues == {"validate", "control", "webhooks"}
 
 
 def test_without_an_engine_there_is_no_agent_and_no_node(facts: StackFacts) -> None:
@@ -104,12 +112,34 @@ def test_the_agent_trusts_the_public_half_of_the_signing_key(facts: StackFacts) 
     assert environment["LOREKEEPER_TRUSTED_KEYS"] == "/data/secrets/signing.pem.pub"
 
 
+def test_the_agent_may_have_the_engine_restarted(facts: StackFacts) -> None:
+    agent = named(build_plan(facts), "agent")
+    command = json.loads(str(agent.environment["LOREKEEPER_NODE_ENGINE_RESTART"]))
+    assert command == [facts.python, "-m", "deploy.embedded", "restart", "engine", "--data", str(facts.data)]
+
+
 def test_everything_listens_on_the_loopback_interface(facts: StackFacts) -> None:
     plan = build_plan(facts)
     assert f"127.0.0.1:{facts.ports['web']}" in named(plan, "web").argv
     for name in ("gateway", "engine"):
         argv = named(plan, name).argv
         assert argv[argv.index("--host") + 1] == "127.0.0.1"
+
+
+def test_metrics_are_answered_to_this_machine_alone_and_each_service_counts_in_a_folder_of_its_own(
+    facts: StackFacts,
+) -> None:
+    plan = build_plan(facts)
+    addresses = {
+        str(spec.environment[name])
+        for spec in plan
+        for name in ("LOREKEEPER_METRICS", "LOREKEEPER_NODE_METRICS")
+        if name in spec.environment
+    }
+    assert addresses == {f"127.0.0.1:{facts.ports[name]}" for name in METRICS_PORTS}
+    folders = [named(plan, name).environment["LOREKEEPER_METRICS_FOLDER"] for name in ("web", "validate", "control")]
+    assert len(set(folders)) == 3
+    assert "LOREKEEPER_METRICS_FOLDER" not in named(plan, "beat").environment
 
 
 def test_the_engine_takes_adapters_at_run_time_and_asks_no_hub(facts: StackFacts) -> None:

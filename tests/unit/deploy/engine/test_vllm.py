@@ -42,3 +42,11 @@ def test_no_two_requests_share_a_batch_of_the_cpu_build(tmp_path: Path) -> None:
     spec = VllmSpec(python=tmp_path / "python", model=tmp_path / "model", port=8000, served_name="base")
     argv = spec.command()
     assert argv[argv.index("--max-num-seqs") + 1] == "1"
+
+
+def test_the_cpu_build_computes_in_one_process_and_one_thread_unless_told_how_many(spec: VllmSpec) -> None:
+    argv = spec.command()
+    assert argv[argv.index("--distributed-executor-backend") + 1] == "uni"
+    assert spec.environment({})["VLLM_ENABLE_V1_MULTIPROCESSING"] == "0"
+    assert spec.environment({})["OMP_NUM_THREADS"] == "1"
+    assert spec.environment({"OMP_NUM_THREADS": "8"})["OMP_NUM_THREADS"] == "8"

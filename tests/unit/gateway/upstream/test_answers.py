@@ -100,3 +100,33 @@ def test_a_stream_without_usage_says_nothing() -> None:
 
 def test_usage_in_the_text_of_an_answer_is_not_believed() -> None:
     assert usage_of(event({"text": json.dumps({"usage": {"prompt_tokens": 1}})}), DONE) == Usage()
+
+
+def test_an_answer_of_the_responses_api_names_its_model_and_counts_its_tokens_in_its_own_words() -> None:
+    usage = {"input_tokens": 4, "output_tokens": 6, "total_tokens": 10}
+    assert check_json_answer(json.dumps({"model": MINE, "usage": usage}).encode(), MINE) == Usage(4, 6)
+    created = event({"type": "response.created", "response": {"model": MINE, "usage": None}})
+    assert first_event_is_right(b"event: response.created\n" + created, MINE)
+    assert usage_of(created, event({"type": "response.completed", "response": {"usage": usage}})) == Usage(4, 6)
+
+
+@pytest.mark.parametrize(
+    "said", [{"response": {"model": "base"}}, {"response": {}}, {"model": "base", "response": {"model": MINE}}]
+)
+def test_an_event_of_another_model_is_a_mismatch_wherever_it_says_so(said: object) -> None:
+    with pytest.raises(VersionMismatch):
+        first_event_is_right(event(said), MINE)
+
+
+def test_embeddings_have_no_completion() -> None:
+    body = json.dumps({"model": MINE, "data": [], "usage": {"prompt_tokens": 7, "total_tokens": 7}}).encode()
+    assert check_json_answer(body, MINE) == Usage(7, None)
+
+
+def test_an_answer_that_says_nan_is_read_all_the_same() -> None:
+    assert check_json_answer(b'{"model": "lk-mine", "logprobs": NaN}', MINE) == Usage()
+
+
+def test_a_stream_whose_engine_never_tells_its_model_is_only_waited_for() -> None:
+    assert first_event_is_right(event({"model": "base"}), None)
+    assert not first_event_is_right(b": ping\n\n", None)

@@ -1,4 +1,5 @@
 import base64
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from registry.signing.bundle import ReleaseClaims
 from registry.signing.errors import (
     GrantError,
     GrantExpired,
+    GrantForOtherCommand,
     GrantForOtherNode,
     GrantNotYetValid,
     KeyNotValid,
@@ -22,7 +24,16 @@ from registry.signing.errors import (
     SigningError,
     UnknownKey,
 )
-from registry.signing.grants import CLOCK_SKEW, MAX_LIFETIME, Grant, check_grant, issue_grant, match_release
+from registry.signing.grants import (
+    CLOCK_SKEW,
+    MAX_LIFETIME,
+    Grant,
+    check_grant,
+    command_digest,
+    issue_grant,
+    match_command,
+    match_release,
+)
 from registry.signing.keys import render_trusted_key
 from registry.signing.local_key import LocalKeySigner
 from registry.signing.verify import TrustedKeys
@@ -39,6 +50,7 @@ GRANT = Grant(
     root_digest="a" * 64,
     generation=7,
     expires_at=NOW + timedelta(minutes=5),
+    command="c" * 64,
 )
 
 
@@ -182,7 +194,7 @@ def test_another_header_is_refused(
 REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "jti", "generation", "version_id", "engine_name", "tenant", "adapter"]
 
 
-@pytest.mark.parametrize("claim", [*REQUIRED, "version", "base_revision", "root_digest"])
+@pytest.mark.parametrize("claim", [*REQUIRED, "version", "base_revision", "root_digest", "command", "action"])
 def test_a_grant_without_a_claim_is_refused(forge: Callable[..., str], keys: TrustedKeys, claim: str) -> None:
     with pytest.raises(GrantError):
         _check(forge(drop=claim), keys)
@@ -216,6 +228,26 @@ def test_a_key_of_the_tokens_own_choosing_is_not_used(keys: TrustedKeys, signer:
     forged = jwt.encode(_decode(body), attacker._private_key, algorithm="ES256", headers=_decode(head))
     with pytest.raises(GrantError):
         _check(forged, keys)
+
+
+def test_a_command_is_told_by_the_canonical_form_of_all_but_its_grant() -> None:
+    command = {"generation": 7, "drain_s": 0.1 + 0.2, "to": "disk", "grant": "a"}
+    digest = hashlib.sha256(b'{"drain_s":0.30000000000000004,"generation":7,"to":"disk"}').hexdigest()
+    assert command_digest(command) == digest
+    match_command(replace(GRANT, command=digest), digest)
+    with pytest.raises(GrantForOtherCommand):
+        match_command(GRANT, digest)
+
+
+@given(st.dictionaries(st.text(st.characters(codec="utf-8")), st.floats(allow_nan=False, allow_infinity=False)))
+def test_a_command_is_told_alike_on_both_sides_of_a_queue(command: dict[str, float]) -> None:
+    assert command_digest(json.loads(json.dumps(command))) == command_digest(command)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**53, "\ud800", {1: 2}, object()], ids=range(6))
+def test_no_grant_can_be_for_what_has_no_canonical_form(value: object) -> None:
+    with pytest.raises(GrantError, match="no grant can be for"):
+        command_digest({"value": value})
 
 
 def _release(make_claims: Callable[..., ReleaseClaims], **changes: object) -> ReleaseClaims:

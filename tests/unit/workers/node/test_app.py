@@ -22,6 +22,9 @@ def settings(tmp_path: Path) -> Settings:
         cache=tmp_path / "cache",
         engine_kind="vllm",
         engine_url="http://127.0.0.1:8100",
+        engine_restart=(),
+        engine_start_s=600,
+        engine_token="",
         base_model="base",
         trusted_keys=tmp_path / "keys.pem",
         heartbeat_s=2,
@@ -55,7 +58,7 @@ def test_only_json_is_accepted_and_nobody_steers_the_worker(settings: Settings) 
 def test_its_unacknowledged_commands_are_its_own(settings: Settings) -> None:
     options = create_app(settings).conf.broker_transport_options
     assert options["unacked_key"] == "node.edge-1.unacked"
-    assert options["visibility_timeout"] == 30
+    assert options["visibility_timeout"] == 120
 
 
 def test_a_warm_message_loads_the_version(rig: Rig, settings: Settings) -> None:
@@ -63,11 +66,16 @@ def test_a_warm_message_loads_the_version(rig: Rig, settings: Settings) -> None:
     assert outcomes[-1]["outcome"] == "loaded"
 
 
+def test_a_fetch_message_brings_it_to_the_disk(rig: Rig, settings: Settings) -> None:
+    assert call(rig, settings, "node.fetch", rig.release().fetch())[-1]["outcome"] == "on_disk"
+    assert rig.engine.roots == {}
+
+
 def test_an_evict_message_unloads_it(rig: Rig, settings: Settings) -> None:
     assert call(rig, settings, "node.evict", rig.release().evict())[-1]["outcome"] == "evicted"
 
 
-@pytest.mark.parametrize("task", ["node.warm", "node.evict"])
+@pytest.mark.parametrize("task", ["node.warm", "node.fetch", "node.evict"])
 def test_a_malformed_command_is_reported_as_refused(rig: Rig, settings: Settings, task: str) -> None:
     (outcome,) = call(rig, settings, task, {"engine_name": "lk-a", "generation": 3})
     assert (outcome["outcome"], outcome["error_class"], outcome["generation"]) == ("failed", "refused", 3)

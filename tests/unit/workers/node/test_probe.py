@@ -161,3 +161,31 @@ def test_an_engine_that_cuts_the_text_otherwise_is_not_compared() -> None:
     engine = MemoryEngine(reads={BASE: (-1.0,), "lk-a": (-1.5,)})
     with pytest.raises(ProbeError, match="tokens"):
         prober(engine).probe("lk-a", boot_id="boot-1", reference=REFERENCE)
+
+
+class Jumpy(MemoryEngine):
+    """Its base reads otherwise the first times that it is asked, as beside another request in its batch."""
+
+    first: tuple[tuple[float, ...], ...] = ()
+
+    def read_prompt(self, *, model: str, prompt: str) -> Reading:
+        reading = super().read_prompt(model=model, prompt=prompt)
+        turn = self.calls.count(("read", BASE)) - 1
+        is_early = model == BASE and turn < len(self.first)
+        return replace(reading, log_probabilities=self.first[turn]) if is_early else reading
+
+
+def test_a_base_that_was_read_beside_another_request_is_not_kept_for_good() -> None:
+    engine = Jumpy(reads={BASE: (-1.0, -2.0), "lk-a": (-1.5, -2.0)})
+    engine.first = ((-3.0, -2.0), (-3.0, -2.0))
+    assert prober(engine).probe("lk-a", boot_id="boot-1", reference=REFERENCE) == pytest.approx(0.5)
+
+
+def test_one_noisy_reading_of_the_base_does_not_make_adapters_look_like_it() -> None:
+    engine = Jumpy(reads={BASE: (-1.0, -2.0), "lk-a": (-1.1, -2.0)})
+    engine.first = ((-1.4, -2.0),)
+    probe = prober(engine)
+    assert probe.probe("lk-a", boot_id="boot-1") == pytest.approx(0.1)
+    engine.calls.clear()
+    assert probe.probe("lk-a", boot_id="boot-1") == pytest.approx(0.1)
+    assert engine.calls == [("read", "lk-a")]

@@ -34,3 +34,13 @@ def test_a_damaged_mark_does_not_keep_the_agent_from_starting(tmp_path: Path, te
     assert mark.of("boot-1") is None
     mark.mark(boot_id="boot-1", reason="NaN", poisoned=True)
     assert TaintMark(tmp_path / "taint.json").poison("boot-1") == "NaN"
+
+
+def test_a_full_disk_does_not_hide_the_poison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("workers.node.taint.write_json", full)
+    mark = TaintMark(tmp_path / "taint.json")
+    mark.mark(boot_id="boot-1", reason="NaN", poisoned=True)
+    assert mark.poison("boot-1") == "NaN"

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.workers.validation.adapters import BASE, DIMENSIONS, HIDDEN, LAYERS, VOCAB, Upload, base, pairs
+from tests.unit.workers.validation.adapters import DIMENSIONS, HIDDEN, LAYERS, VOCAB, Upload, pairs
 from workers.validation import Check, Limits
 from workers.validation.device import TorchDevice
-from workers.validation.engines.slots import element_bytes, kernel_rank, vllm_rank
+from workers.validation.engines.slots import kernel_rank
 
 LAYER = sum(map(sum, DIMENSIONS.values()))
 QKV = sum(sum(DIMENSIONS[f"self_attn.{name}_proj"]) for name in "qkv")
@@ -32,18 +32,9 @@ def test_a_slot_is_counted_as_each_engine_keeps_it(upload: Upload) -> None:
     assert slots["tgi"] == slots["lorax"] == 2 * 8 * LAYERS * 2 * HIDDEN
 
 
-@pytest.mark.parametrize(("rank", "step"), [(1, 1), (2, 8), (8, 8), (16, 16), (17, 32), (300, 320), (600, 600)])
-def test_vllm_has_steps_of_ranks(rank: int, step: int) -> None:
-    assert vllm_rank(rank) == step
-
-
 @pytest.mark.parametrize(("rank", "padded"), [(1, 8), (8, 8), (9, 16), (16, 16), (17, 32), (64, 64)])
 def test_the_kernels_of_tgi_and_lorax_pad_ranks(rank: int, padded: int) -> None:
     assert kernel_rank(rank) == padded
-
-
-def test_slots_hold_the_base_s_type_and_two_bytes_for_a_quantised_base() -> None:
-    assert [element_bytes(described) for described in (BASE, base(dtype="F32"), base(dtype="I8"))] == [2, 4, 2]
 
 
 def test_the_time_to_load_is_measured_and_not_part_of_the_evidence(good: Upload) -> None:

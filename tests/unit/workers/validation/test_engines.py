@@ -94,6 +94,7 @@ def test_lora_on_the_embedding_and_a_tied_head_is_for_vllm_alone(upload: Upload)
         ({"init_lora_weights": "PiSSA_niter_4"}, Trait.CHANGED_BASE),
         ({"trainable_token_indices": [1]}, Trait.TOKENS),
         ({"alora_invocation_tokens": [1]}, Trait.ALORA),
+        ({"alora_invocation_string": "<|start|>"}, Trait.ALORA_OTHERWISE),
         ({"layer_replication": [[0, 2], [1, 3]]}, Trait.REPLICATION),
         ({"target_parameters": ["mlp.experts.down_proj"]}, Trait.EXPERTS),
         ({"use_bdlora": {"nblocks": 2}}, Trait.BLOCK_DIAGONAL),
@@ -113,6 +114,59 @@ def test_what_no_engine_serves_is_refused_with_each_one_s_reason(
         assert isinstance(row, dict)
         assert trait.value in {entry["trait"] for entry in row["findings"]}
         assert row["version"] == engine.version
+
+
+def told(report: Report, engine: str) -> dict[str, tuple[str, str]]:
+    row = engines(report).evidence[engine]
+    assert isinstance(row, dict)
+    return {entry["trait"]: (entry["effect"], entry["basis"]) for entry in row["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "trait", "effect"),
+    [
+        ({"alora_invocation_tokens": [1]}, Trait.ALORA, Effect.REFUSES),
+        ({"alora_invocation_string": "<|start|>"}, Trait.ALORA_OTHERWISE, Effect.DISTORTS),
+        ({"invocation_tokens": [1]}, Trait.ALORA_OTHERWISE, Effect.DISTORTS),
+        ({"invocation_string": "<|start|>"}, Trait.ALORA_OTHERWISE, Effect.DISTORTS),
+    ],
+)
+def test_vllm_refuses_an_alora_by_its_tokens_alone_and_the_others_none(
+    upload: Upload, changes: dict[str, Any], trait: Trait, effect: Effect
+) -> None:
+    report = upload.weights(whole()).config(**changes).check()
+    assert report.verdict == "reject"
+    assert told(report, "vllm") == {trait: (effect, "measured")}
+    assert told(report, "sglang") == {trait: (Effect.DISTORTS, "inferred")}
+    assert told(report, "tgi") == told(report, "lorax") == {trait: (Effect.DISTORTS, "read in its source")}
+
+
+def on_the_head(upload: Upload, rank: int = 8) -> Upload:
+    tensors = {
+        **whole(rank),
+        "base_model.model.lm_head.lora_A.weight": np.full((rank, HIDDEN), 0.01, np.float32),
+        "base_model.model.lm_head.lora_B.weight": np.full((VOCAB, rank), 0.01, np.float32),
+    }
+    targets = ["q_proj", "k_proj", "v_proj", "o_proj", "lm_head"]
+    return upload.weights(tensors).config(r=rank, target_modules=targets)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_lora_on_a_head_is_served_and_warned_of_for_what_the_base_then_answers(upload: Upload, tied: bool) -> None:
+    report = on_the_head(upload).check(base=base(tied=tied))
+    assert report.verdict == "warn"
+    assert told(report, "vllm") == {Trait.HEAD: (Effect.LEAKS, "measured")}
+    assert "vllm" in report.facts.engines
+    assert (engines(report).verdict, engines(report).code) == (Verdict.WARN, "leaks")
+    assert "vLLM 0.32.0 in its CPU build answers for the base with LoRA on the head too" in engines(report).message
+    assert engines(report).message in report.reasons
+
+
+def test_a_leak_of_an_engine_that_does_not_take_the_adapter_is_no_warning(upload: Upload) -> None:
+    found = engines(on_the_head(upload, 80).check())
+    assert (found.verdict, found.code) == (Verdict.PASS, "servable")
+    assert "answers for the base" not in found.message
+    assert "vLLM 0.32.0 refuses a rank" in found.message
 
 
 def test_new_embeddings_foreign_keys_wrong_shapes_and_nan_are_told_too(upload: Upload) -> None:

@@ -1,0 +1,60 @@
+"""The whole agent on each kind of engine: versions warmed at the same time, one taken away, and what is reported."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from registry.signing.local_key import LocalKeySigner
+from registry.signing.verify import TrustedKeys
+from tests.factories.adapters import adapter_files
+from tests.integration.workers.node.engines.contenders import BASE, Contender, Stand
+from tests.unit.workers.node.kit import Clock, MemoryWeb, Release, Store, assemble, sign_contents
+from workers.node.commands import parse_evict, parse_warm
+from workers.node.disk.fetch import Fetcher
+from workers.node.engines.capabilities import CAPABILITIES
+from workers.node.heartbeat import Heartbeat
+from workers.node.jobs.evict import evict
+from workers.node.jobs.warm import warm
+
+
+@pytest.fixture(params=CAPABILITIES)
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Contender]:
+    stand = Stand(request.param, tmp_path)
+    # LoRAX looks for adapters in the folder of the contender.
+    with stand.contender(tmp_path / "cache" / "versions") as made:
+        yield made
+    stand.close()
+
+
+def test_versions_are_warmed_together_and_one_is_taken_away(
+    subject: Contender, key: LocalKeySigner, tmp_path: Path
+) -> None:
+    store, web = Store(), MemoryWeb()
+    agent = assemble(
+        tmp_path / "cache",
+        keys=TrustedKeys.from_pem(key.public_pem()),
+        engine=subject.engine,
+        web=web,
+        fetcher=Fetcher(httpx.Client(transport=httpx.MockTransport(store)), sleep=lambda _: None),
+        clock=Clock(),
+        base=BASE,
+    )
+    releases = [_release(key, store, seed) for seed in (1, 2)]
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(lambda release: warm(agent, parse_warm(release.warm())), releases))
+    assert [(end.outcome, end.message) for end in ends if end] == [("loaded", "")] * 2
+    gone = evict(agent, parse_evict(releases[0].evict()))
+    assert gone is not None
+    assert gone.outcome == "evicted"
+    Heartbeat(agent).beat()
+    assert [each["name"] for each in web.reports[-1]["loaded"]] == [releases[1].name]
+    assert {end.boot_id for end in ends if end} == {web.reports[-1]["boot_id"]}
+
+
+def _release(key: LocalKeySigner, store: Store, seed: int) -> Release:
+    release = sign_contents(key, adapter_files(seed=seed, rank=8), version=f"2026-07-04.{seed}")
+    store.add(release)
+    return release
