@@ -12,10 +12,17 @@ ENGINE_VENV := .venv-vllm
 export LOREKEEPER_VLLM_PYTHON ?= $(CURDIR)/$(ENGINE_VENV)/bin/python
 # Tests wait for processes and sockets a good part of their time.
 WORKERS ?= 3
+# It takes some six minutes by itself.
+CHAOS := tests/e2e/test_cache_chaos.py
+# What drives the whole stack on a real engine has the machine for itself; the rest doesn't need it.
+define TEST_E2E
+$(PY) -m pytest -m e2e --ignore tests/e2e -n 2 --dist loadscope
+$(PY) -m pytest -m e2e tests/e2e --deselect $(CHAOS)
+endef
 # Where bytecode is not kept, each of the many processes that tests start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup engine demo up test test-fast test-e2e lint types format bench-validation bench-revocation bench-upload bench-audit clean
+.PHONY: help setup engine demo up test test-fast test-e2e test-chaos lint types format bench-validation bench-revocation bench-upload bench-audit bench-coldpath bench-planner bench-replay bench-cache bench-agent bench-gateway bench-gateway-faults soak-gateway bench-judge bench-release clean
 
 help:  ## Show this help
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -54,11 +61,14 @@ test-fast: $(SETUP)  ## Everything without an engine or the whole stack; under 3
 	$(PY) -m pytest -m "not e2e" -n $(WORKERS)
 
 test-e2e: engine  ## The real engine and the whole stack of processes
-	$(PY) -m pytest -m e2e
+	$(TEST_E2E)
 
-test: engine lint types  ## Everything, from a fresh machine on
+test-chaos: engine  ## The stack hurt in the middle of loads on a real engine, with the figures
+	$(PY) -m pytest $(CHAOS) -s
+
+test: engine lint types  ## Everything but the chaos, from a fresh machine on
 	$(PY) -m pytest -m "not e2e" -n $(WORKERS)
-	$(PY) -m pytest -m e2e
+	$(TEST_E2E)
 
 bench-validation: engine  ## Every kind of adapter, good and bad, on the checks and on a real vLLM; time and memory for an 8B base
 	$(PY) -m bench.validation
@@ -69,8 +79,38 @@ bench-revocation: $(SETUP)  ## From the commit of a revocation to a gateway's fi
 bench-upload: $(SETUP)  ## MB/s of a push beside a bare S3 upload, and the memory that web takes for it
 	$(PY) -m bench.upload
 
+bench-coldpath: $(SETUP)  ## From a cold request to the command at the node, and from the node's word back to the request
+	$(PY) -m bench.coldpath
+
 bench-audit: $(SETUP)  ## What a record of the audit log costs, and eight writers of one chain
 	$(PY) -m bench.audit
+
+bench-cache: engine  ## Misses, waiting and bytes loaded on one real vLLM: by Lorekeeper, and driven by hand
+	$(PY) -m bench.cache
+
+bench-agent: $(SETUP)  ## 10,000 versions on one node's agent: its memory, commands a second, where the time of a load goes
+	$(PY) -m bench.agent
+
+bench-replay: $(SETUP)  ## Eviction policies side by side on a synthetic day: misses, bytes loaded, what requests waited
+	$(PY) -m bench.replay
+
+bench-planner: $(SETUP)  ## 1,000 nodes x 10,000 versions planned from scratch, after one change and step by step
+	$(PY) -m bench.planner
+
+bench-gateway: $(SETUP)  ## Added latency, requests a second and CPU of the gateway beside direct calls and other routers
+	$(PY) -m bench.gateway
+
+bench-gateway-faults: $(SETUP)  ## Engines that die, hang, break off, fail and lie; a tenant with 500 connections beside the others
+	$(PY) -m bench.gateway.faults
+
+soak-gateway: engine  ## 24 streams over 6 aliases of a real vLLM for ten minutes (SOAK=seconds)
+	LOREKEEPER_SOAK_SECONDS=$(or $(SOAK),600) $(PY) -m pytest tests/e2e/test_gateway_streams.py -s
+
+bench-release: engine  ## Releases on a real vLLM under load: one promoted, four found out and rolled back by themselves; the button's p95
+	$(PY) -m bench.release
+
+bench-judge: $(SETUP)  ## How often the judge of releases is wrong and how soon it is right, over simulated releases
+	$(PY) -m bench.judge
 
 clean:  ## Remove what setup and runs have made
 	rm -rf $(VENV) $(ENGINE_VENV) .lorekeeper .lorekeeper-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
