@@ -110,7 +110,7 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class LastAnswers:
-    """The version's answers for an alias: when the last of the requests from before ended; how many began later."""
+    """A version's answers for an alias: when the last one ended, and how many began after the commit."""
 
     last_at: datetime | None
     strays: int

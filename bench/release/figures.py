@@ -73,6 +73,7 @@ class Harm:
         elsewhere: requests that failed although the candidate was not chosen for them.
         late_ms: how long after the change the last request began that the candidate still got.
         late: how many of those began more than ``LATEST_S`` after it.
+        nearby: requests that the candidate got and that began no earlier than ``LATEST_S`` before the change.
 
     """
 
@@ -83,6 +84,7 @@ class Harm:
     elsewhere: int
     late_ms: float
     late: int
+    nearby: int
 
 
 def harm_of(
@@ -91,15 +93,17 @@ def harm_of(
     """Sum up what ended after the fault began, by the change at `ended` and later."""
     touched = [answer for answer in answers if answer.ended > onset]
     meanwhile = [answer for answer in touched if answer.began < ended]
-    after = [answer.began - ended for answer in touched if answer.version == candidate and answer.began >= ended]
+    since = [answer.began - ended for answer in touched if answer.version == candidate]
+    nearby = [seconds for seconds in since if seconds >= -LATEST_S]
     return Harm(
         detect_s=ended - onset,
         requests=len(meanwhile),
         by_candidate=sum(answer.version == candidate for answer in meanwhile),
         harmed=sum(answer.version == candidate and is_harmed(answer) for answer in touched),
         elsewhere=sum(answer.version != candidate and not answer.is_answered for answer in touched),
-        late_ms=1000 * max(after, default=0.0),
-        late=sum(seconds > LATEST_S for seconds in after),
+        late_ms=1000 * max(0.0, max(nearby, default=0.0)),
+        late=sum(seconds > LATEST_S for seconds in nearby),
+        nearby=len(nearby),
     )
 
 

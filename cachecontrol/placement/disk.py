@@ -88,10 +88,7 @@ class Disks:
 
     def _home_for(self, need: Need) -> int | None:
         draft = self._draft
-        base = draft.bases.get(need.version.base_digest)
-        if base is None:
-            return None
-        mask = base & draft.is_open & (draft.max_rank >= need.version.rank) & (self._left >= need.version.size_bytes)
+        mask = draft.welcoming(need.version) & (self._left >= need.version.size_bytes)
         mask[draft.homes_of(need.id)] = False
         if self._copies[need.id]:
             mask[[number for number, held in enumerate(self.files) if need.id in held]] = False

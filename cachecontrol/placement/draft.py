@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from cachecontrol.placement.facts import Need, PlannedNode, PlanSettings, TenantLimits
+from cachecontrol.placement.facts import Need, PlannedNode, PlannedVersion, PlanSettings, TenantLimits
 from cachecontrol.placement.rendezvous import node_seeds
 
 UNLIMITED: Final = 2**62
@@ -132,15 +132,20 @@ class Draft:
     def homes_of(self, version_id: UUID) -> list[int]:
         return self.homes.get(version_id, [])
 
-    def possible(self, need: Need) -> NDArray[np.bool_]:
-        """The nodes that may take the version if there were room."""
-        version = need.version
+    def welcoming(self, version: PlannedVersion) -> NDArray[np.bool_]:
+        """The nodes that could serve the version and that something new may come to."""
         base = self.bases.get(version.base_digest)
         if base is None:
             return np.zeros(len(self.nodes), dtype=np.bool_)
         mask: NDArray[np.bool_] = base & self.is_open & (self.max_rank >= version.rank)
+        mask[[self.index[name] for name in version.unwanted_on if name in self.index]] = False
+        return mask
+
+    def possible(self, need: Need) -> NDArray[np.bool_]:
+        """The nodes that may take the version if there were room."""
+        mask = self.welcoming(need.version)
         mask[self.homes_of(need.id)] = False
-        if version.is_pinned:
+        if need.version.is_pinned:
             mask &= self.pins > 0
         return mask
 

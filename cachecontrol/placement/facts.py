@@ -114,6 +114,7 @@ class PlannedVersion:
         is_pinned: wanted in a GPU slot whatever its rate.
         min_replicas: on at least so many nodes whatever its rate.
         is_wanted_on_release: it is the target of an alias that just moved, or a schedule or a prediction wants it warm.
+        unwanted_on: names of the nodes that it was taken from by hand: it isn't brought back there.
 
     """
 
@@ -128,6 +129,7 @@ class PlannedVersion:
     is_pinned: bool = False
     min_replicas: int = 0
     is_wanted_on_release: bool = False
+    unwanted_on: frozenset[str] = frozenset()
 
 
 class RankCost(StrEnum):

@@ -194,13 +194,11 @@ def _leaving(draft: Draft, number: int, need: Need, below: float) -> list[Need]:
 
 
 def _reason(draft: Draft, need: Need) -> Unplaced:
-    version = need.version
-    matching = draft.bases.get(version.base_digest)
-    if matching is None or not (matching & draft.is_open & (draft.max_rank >= version.rank)).any():
+    if not draft.welcoming(need.version).any():
         return Unplaced.NO_NODE
     if not draft.within_quota(need):
         return Unplaced.QUOTA
     possible = draft.possible(need)
     if possible.any():
         return Unplaced.NO_ROOM
-    return Unplaced.PINS if version.is_pinned and not draft.homes_of(need.id) else Unplaced.NO_NODE
+    return Unplaced.PINS if need.version.is_pinned and not draft.homes_of(need.id) else Unplaced.NO_NODE

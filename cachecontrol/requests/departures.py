@@ -18,7 +18,7 @@ WITH answers AS (
       AND r.error_kind = ''
       AND (r.tenant, r.alias) IN (SELECT n.tenant, n.alias FROM gateway_alias_names(%(alias_id)s) n)
 )
-SELECT max(ended) FILTER (WHERE at < %(committed_at)s AND ended >= %(asked_at)s),
+SELECT max(ended) FILTER (WHERE ended >= %(asked_at)s),
        count(*) FILTER (WHERE at >= %(committed_at)s)
 FROM answers
 """

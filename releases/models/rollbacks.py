@@ -9,8 +9,8 @@ class Rollback(models.Model):
     """How long one rollback took: from the click to the last answer by the version that was left.
 
     ``left`` is the version that had answered wrongly (a candidate, or what the alias pointed at). ``last_answer_at`` is
-    when its last answer ended that a request from before the commit still got; None while that isn't known yet, or when
-    there was none. ``strays`` counts requests that began later and were answered by it all the same.
+    when its last answer ended; None while that isn't known yet, or when there was none. ``strays`` counts requests that
+    began after the commit and were answered by it all the same: a gateway hears of a change some milliseconds later.
     """
 
     alias = models.ForeignKey(Alias, on_delete=models.PROTECT, related_name="rollbacks")

@@ -9,11 +9,11 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from cachecontrol.engines import CAPABILITIES
-from cachecontrol.models import Node, Residency
+from cachecontrol.models import Eviction, Node, Residency
 from cachecontrol.placement.changes import Pair
 from cachecontrol.placement.facts import Holding, PlannedNode, PlannedVersion, PlanSettings, TenantLimits
 from cachecontrol.placement.schedule import due
@@ -29,7 +29,7 @@ from cachecontrol.selectors import SERVABLE_STATES, retiring_versions
 from cachecontrol.services.pins import pinned_versions, scheduled_versions
 from cachecontrol.services.places import USUAL_LOAD_MS, may_answer, places_on, pool_nodes
 from cachecontrol.services.sizes import sizes_of
-from cachecontrol.states import Desired, EngineKind, NodeStatus, Observed
+from cachecontrol.states import Desired, EngineKind, EvictionReason, NodeStatus, Observed
 from registry.models import Version
 from releases.warmth import cooled_versions, kept_warm_versions
 
@@ -38,6 +38,8 @@ SCORED_BY: Final = EvictionPolicy.DENSITY.value
 # A request within about a quarter of an hour: what is asked for less is not brought into an engine unasked.
 _WARM_PER_H: Final = 1.0
 _DISK_PER_H: Final = 0.1
+# For so long the plan respects what an operator took from a node; a pin, a schedule and a release don't.
+_BY_HAND_LASTS: Final = timedelta(hours=1)
 # Of a node, what tells whether it answers.
 _ANSWERING: Final = tuple(f"node__{name}" for name in ("name", "status", "draining", "poisoned", "recycling_since"))
 
@@ -71,7 +73,7 @@ def read_pool(digest: str) -> Pool | None:
         digest=digest,
         policy=policy,
         nodes=tuple(_node(node, policy) for node in nodes),
-        versions=tuple(_versions(digest, policy, _copies(residencies))),
+        versions=tuple(_versions(digest, policy, _copies(residencies), taken_by_hand(nodes))),
         settings=settings_of(policy),
         held=holding_of(residencies),
         arriving=frozenset(
@@ -150,7 +152,23 @@ def _is_given_up(node: Node) -> bool:
     return since is not None and since + timedelta(seconds=settings.NODE_TIMEOUT_S) < timezone.now()
 
 
-def _versions(digest: str, policy: PolicyInForce, copies: Mapping[UUID, int]) -> list[PlannedVersion]:
+def taken_by_hand(nodes: Iterable[Node]) -> Mapping[UUID, frozenset[str]]:
+    """From which nodes each version was taken by hand lately, unless it was asked for and brought back since."""
+    taken = Eviction.objects.filter(
+        node__in=[node.pk for node in nodes],
+        reason=EvictionReason.MANUAL.value,
+        at__gt=timezone.now() - _BY_HAND_LASTS,
+    )
+    back = Residency.objects.filter(node=OuterRef("node"), version=OuterRef("version"), desired=Desired.GPU.value)
+    names: defaultdict[UUID, set[str]] = defaultdict(set)
+    for version_id, name in taken.exclude(Exists(back)).values_list("version_id", "node__name"):
+        names[version_id].add(name)
+    return {version_id: frozenset(found) for version_id, found in names.items()}
+
+
+def _versions(
+    digest: str, policy: PolicyInForce, copies: Mapping[UUID, int], taken: Mapping[UUID, frozenset[str]]
+) -> list[PlannedVersion]:
     now = timezone.now()
     pinned, kept = pinned_versions(policy.document), kept_warm_versions(now=now)
     scheduled = scheduled_versions(due(policy.document.prewarm.schedule, now=now))
@@ -161,6 +179,7 @@ def _versions(digest: str, policy: PolicyInForce, copies: Mapping[UUID, int]) ->
     facts = [
         _facts(version, policy, sizes[version.pk], is_retiring=version.pk in retiring, now=now) for version in found
     ]
+    firm = pinned | kept | scheduled
     scores = make_policy(SCORED_BY, policy.scoring).score(facts, now=now, limit=Limit.SLOTS)
     return [
         PlannedVersion(
@@ -177,6 +196,7 @@ def _versions(digest: str, policy: PolicyInForce, copies: Mapping[UUID, int]) ->
             # Where the share of the requests moves from one to the other, copies stay as many as they are.
             min_replicas=max(1, copies[version.pk]) if version.pk in kept else 0,
             is_wanted_on_release=version.pk in scheduled,
+            unwanted_on=frozenset() if version.pk in firm else taken.get(version.pk, frozenset()),
         )
         for version, fact, score in zip(found, facts, scores, strict=True)
     ]

@@ -8,8 +8,10 @@ from django.utils import timezone
 
 from cachecontrol.models import Eviction, GatewayRequest, Lease, LoadFailure, Node, Residency, TenantHeat, VersionHeat
 from cachecontrol.placement.changes import Move, Step
+from cachecontrol.services.demand import demand_version
 from cachecontrol.services.estimates import estimate_tiers
 from cachecontrol.services.leases import give_back_lease, take_lease
+from cachecontrol.services.planning import facts
 from cachecontrol.services.planning.expiry import expire_residents
 from cachecontrol.services.planning.facts import Pool, read_pool
 from cachecontrol.services.planning.moves import make_move
@@ -17,6 +19,7 @@ from cachecontrol.services.planning.plan import plan_pools
 from cachecontrol.services.planning.predictions import predict_demand
 from cachecontrol.services.residencies import evict_version, warm_version
 from cachecontrol.states import Desired, Outcome
+from registry.actors import system_actor
 from registry.models import Adapter, Version
 from tests.factories.cachecontrol import backdate, make_node, make_policy, tell
 from tests.factories.registry import make_actor, make_person, make_version
@@ -161,6 +164,43 @@ def test_a_version_that_one_node_can_not_serve_alone_is_on_more(versions: list[V
     heat(versions[0], 500.0)
     plan_pools()
     assert wanted(versions[0]) == {"n0": "gpu", "n1": "gpu"}
+
+
+def test_what_an_operator_takes_from_a_node_is_not_brought_back_by_the_plan_until_somebody_asks(
+    versions: list[Version], nodes: list[Node]
+) -> None:
+    version, first = versions[0], nodes[0]
+    heat(version, 50.0)
+    load(first, version)
+    evict_version(actor=make_actor(), node=first, version=version)
+    tell(first, version, Outcome.EVICTED)
+    Node.objects.exclude(pk=first.pk).update(cordoned=True)
+    plan_pools()
+    assert wanted(version) == {"n0": "absent"}
+
+    demand_version(actor=system_actor("gateway"), version_id=version.pk)
+    assert wanted(version) == {"n0": "gpu"}
+    plan_pools()
+    assert wanted(version) == {"n0": "gpu"}
+
+
+@pytest.mark.parametrize("how", ["after_a_time", "pinned", "elsewhere"])
+def test_what_was_taken_by_hand_comes_back(
+    versions: list[Version], nodes: list[Node], how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version, first = versions[0], nodes[0]
+    heat(version, 50.0)
+    load(first, version)
+    evict_version(actor=make_actor(), node=first, version=version)
+    if how != "elsewhere":
+        Node.objects.exclude(pk=first.pk).update(cordoned=True)
+    if how == "after_a_time":
+        monkeypatch.setattr(facts, "_BY_HAND_LASTS", timedelta(0))
+    if how == "pinned":
+        names = f"tenant: {version.adapter.tenant.name}, adapter: {version.adapter.name}, version: {version.name}"
+        in_force(version, f"pins: [{{{names}}}]\n")
+    plan_pools()
+    assert wanted(version) == ({"n0": "absent", "n1": "gpu"} if how == "elsewhere" else {"n0": "gpu"})
 
 
 def test_a_schedule_has_a_version_warm_when_nobody_asks_for_it(versions: list[Version], nodes: list[Node]) -> None:

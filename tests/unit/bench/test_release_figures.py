@@ -55,6 +55,7 @@ def test_harm_is_told_from_what_failed_elsewhere_and_from_what_came_too_late() -
         answer(1.9, CANDIDATE),
         answer(3, CANDIDATE, status=502),
         answer(4, status=503),
+        answer(5 - LATEST_S / 2, CANDIDATE),
         answer(5 + LATEST_S / 2, CANDIDATE, status=502),
         answer(5 + LATEST_S * 2, CANDIDATE),
     ]
@@ -63,8 +64,8 @@ def test_harm_is_told_from_what_failed_elsewhere_and_from_what_came_too_late() -
         answers, onset=2, ended=5, candidate=CANDIDATE, is_harmed=harmed_by(Fault.FAILING, slow_s=1, is_good=is_good)
     )
 
-    assert (harm.detect_s, harm.requests, harm.by_candidate) == (3, 3, 2)
-    assert (harm.harmed, harm.elsewhere, harm.late) == (2, 1, 1)
+    assert (harm.detect_s, harm.requests, harm.by_candidate) == (3, 4, 3)
+    assert (harm.harmed, harm.elsewhere, harm.late, harm.nearby) == (2, 1, 1, 3)
     assert harm.late_ms == pytest.approx(2000 * LATEST_S)
 
 

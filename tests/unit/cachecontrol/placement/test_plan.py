@@ -28,6 +28,20 @@ def test_what_finds_no_place_is_kept_on_a_disk_and_said() -> None:
     assert plan.unplaced == {UUID(int=1): Unplaced.NO_ROOM, UUID(int=2): Unplaced.NO_ROOM}
 
 
+def test_what_was_taken_from_a_node_by_hand_goes_to_another_or_nowhere() -> None:
+    nodes = [node("n1"), node("n2")]
+    for settings in (SPREAD, PlanSettings()):
+        asked = replace(version(1), unwanted_on=frozenset({"n1"}))
+        assert make_plan(nodes, [asked, version(2)], settings).loaded["n2"] >= ids(1)
+    nowhere = make_plan([node("n1")], [replace(version(1), unwanted_on=frozenset({"n1", "gone"}))], SPREAD)
+    assert (nowhere.loaded, nowhere.disk, nowhere.unplaced) == ({}, {}, {UUID(int=1): Unplaced.NO_NODE})
+
+
+def test_what_is_on_a_node_for_all_that_was_said_by_hand_stays() -> None:
+    back = replace(version(1), unwanted_on=frozenset({"n1"}))
+    assert make_plan([node("n1")], [back], SPREAD, Holding(loaded=of(1))).loaded == of(1)
+
+
 def test_a_hot_version_is_on_as_many_nodes_as_its_load_needs() -> None:
     settings = replace(SPREAD, requests_per_h_per_node=100.0, fill=1.0)
     plan = make_plan(TEN, [version(1, rate=350), version(2)], settings)
