@@ -18,7 +18,7 @@ from releases import events
 from releases.models import Alias, AliasSplit
 from releases.models.splits import WHOLE
 from releases.ports import PORTS
-from releases.selectors import lock_alias, lock_versions, splits_with_relations
+from releases.selectors import aliases_with_relations, lock_alias, lock_versions, splits_with_relations
 from releases.services.guards import require_by_hand, require_mover, require_no_release
 from releases.services.revisions import require_revision
 from releases.services.targets import require_candidate
@@ -118,7 +118,7 @@ def end_split(alias: Alias, *, actor: Actor, reason: str) -> Alias:
     split.delete()
     events.split_cleared(actor=actor, alias=alias, before=before, reason=reason)
     # What was read of the alias with its split says so still.
-    return lock_alias(Alias.objects.filter(pk=alias.pk)) or alias
+    return aliases_with_relations().get(pk=alias.pk)
 
 
 def _prewarm(actor: Actor, split: AliasSplit) -> None:

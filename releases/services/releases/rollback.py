@@ -14,7 +14,13 @@ from releases import events
 from releases.errors import NothingToRollBackTo, WrongReleaseState
 from releases.models import Alias, Release, Rollback
 from releases.ports import PORTS
-from releases.selectors import alias_history, lock_active_release, lock_promoted_release, lock_release
+from releases.selectors import (
+    alias_history,
+    lock_active_release,
+    lock_promoted_release,
+    lock_release,
+    releases_with_relations,
+)
 from releases.services.moves import carry_out_move, lock_way_back
 from releases.services.releases.steps import end_release
 from releases.services.splits import end_split
@@ -50,7 +56,7 @@ def roll_back_release(*, actor: Actor, release: Release, reason: str = "", asked
         return locked
     if locked.state != ReleaseState.PROMOTED:
         undo_release(locked, undoing)
-        return lock_release(release.pk)
+        return locked
     standing = lock_promoted_release(locked.alias, alias_history(locked.alias_id))
     if standing is None or standing.pk != locked.pk:
         raise WrongReleaseState(
@@ -58,7 +64,7 @@ def roll_back_release(*, actor: Actor, release: Release, reason: str = "", asked
             % {"alias": locked.alias, "release": locked, "version": locked.alias.version}
         )
     _undo_promoted(locked, undoing)
-    return lock_release(release.pk)
+    return releases_with_relations().get(pk=release.pk)
 
 
 def undo_release(release: Release, undoing: Undoing) -> Alias:
@@ -76,6 +82,7 @@ def undo_release(release: Release, undoing: Undoing) -> Alias:
         alias = carry_out_move(alias, actor=actor, to=back, kind=MoveKind.ROLLBACK, reason=reason)
         if before is not None and back.pk != release.stable_id:
             _end_promoted(before, undoing)
+    release.alias = alias
     _keep(alias, undoing, left=release.candidate, release=release)
     return alias
 
