@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -16,6 +17,9 @@ from registry.states import VersionState
 from releases.history import Moved, rollback_target, standing_moves
 from releases.models import Alias, AliasRevision, AliasSplit, Release, Rollback
 from releases.states import ACTIVE_STATES, MoveKind, ReleaseState
+
+# What of a release names it or shows it, beside its alias.
+_WITH_RELEASES: Final = ("stable__adapter__tenant", "candidate__adapter__tenant", "template", "made_by")
 
 
 def aliases_with_relations() -> QuerySet[Alias]:
@@ -125,8 +129,7 @@ def _lost_versions(alias_id: int) -> frozenset[UUID]:
 
 def releases_with_relations() -> QuerySet[Release]:
     """Releases with everything that naming them or showing them needs."""
-    named = ("alias__tenant", "alias__adapter__tenant", "stable__adapter__tenant", "candidate__adapter__tenant")
-    return Release.objects.select_related(*named, "template", "made_by")
+    return Release.objects.select_related("alias__tenant", "alias__adapter__tenant", *_WITH_RELEASES)
 
 
 def active_releases() -> QuerySet[Release]:
@@ -141,10 +144,11 @@ def active_release(alias_id: int) -> Release | None:
 
 def get_release(*, actor: Actor, tenant: str, alias: str, number: int, action: Action = Action.VIEW_TENANT) -> Release:
     """Raises ``NotFound`` or ``PermissionDenied``."""
-    owner = get_alias(actor=actor, tenant=tenant, name=alias, action=action)
-    release = releases_with_relations().filter(alias=owner, number=number).first()
+    owner = get_tenant(actor=actor, name=tenant, action=action)
+    release = releases_with_relations().filter(alias__tenant=owner, alias__name=alias, number=number).first()
     if release is None:
-        raise NotFound(_("%(alias)s has no release %(number)d.") % {"alias": owner, "number": number}, field="number")
+        named = get_alias(actor=actor, tenant=tenant, name=alias, action=action)
+        raise NotFound(_("%(alias)s has no release %(number)d.") % {"alias": named, "number": number}, field="number")
     return release
 
 
@@ -166,11 +170,10 @@ def lock_release(release_id: UUID) -> Release:
     Whatever changes an alias or a release takes its locks in one order: aliases, releases, versions, records.
     """
     alias = lock_alias(Alias.objects.filter(pk__in=Release.objects.filter(pk=release_id).values("alias")))
+    if alias is None:
+        raise NotFound(_("There is no such release."))
     _lock_rows(Release.objects.filter(pk=release_id))
-    release = releases_with_relations().get(pk=release_id)
-    if alias is not None:
-        release.alias = alias
-    return release
+    return _locked(release_id, alias)
 
 
 def lock_active_release(alias: Alias) -> Release | None:
@@ -189,7 +192,11 @@ def _lock_release_of(alias: Alias, found: QuerySet[Release]) -> Release | None:
     keys = _lock_rows(found.filter(alias=alias).order_by("-number"))
     if not keys:
         return None
-    release = releases_with_relations().get(pk=keys[0])
+    return _locked(keys[0], alias)
+
+
+def _locked(release_id: UUID, alias: Alias) -> Release:
+    release = Release.objects.select_related(*_WITH_RELEASES).get(pk=release_id)
     release.alias = alias
     return release
 

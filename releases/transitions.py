@@ -142,6 +142,14 @@ def move_step(step: ReleaseStep, *, was: StepState, to: StepState, **facts: Any)
     _take_over(step, changes)
 
 
+def end_steps(release: Release) -> None:
+    """End what is open of a release that the caller has locked."""
+    moving = [state.value for state, moves in STEP_MOVES.items() if StepState.ENDED in moves]
+    ReleaseStep.objects.filter(release=release, state__in=moving).update(
+        state=StepState.ENDED.value, ended_at=timezone.now()
+    )
+
+
 def let_step_go_on(step: ReleaseStep) -> None:
     """Give a running step as much time again, from now on, as its plan gives it without a verdict."""
     changes = {"resumed_at": timezone.now()}

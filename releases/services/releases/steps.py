@@ -22,7 +22,7 @@ from releases.states import (
     StepKind,
     StepState,
 )
-from releases.transitions import move_release, move_step
+from releases.transitions import end_steps, move_release, move_step
 
 _BASIS_POINTS_PER_PERCENT: Final = 100
 
@@ -108,8 +108,7 @@ def end_release(release: Release, *, actor: Actor, to: ReleaseState, action: str
     """End the split and the steps of a release that isn't over, and let it be aborted or rolled back."""
     was = ReleaseState(release.state)
     release.alias = end_split(release.alias, actor=actor, reason=reason)
-    for step in _open_steps(release):
-        move_step(step, was=StepState(step.state), to=StepState.ENDED)
+    end_steps(release)
     move_release(release, was=was, to=to, sentence=reason)
     events.release_moved(actor=actor, release=release, action=action, was=was, reason=reason)
     return release
