@@ -144,11 +144,23 @@ def active_release(alias_id: int) -> Release | None:
 
 def get_release(*, actor: Actor, tenant: str, alias: str, number: int, action: Action = Action.VIEW_TENANT) -> Release:
     """Raises ``NotFound`` or ``PermissionDenied``."""
+    named = (tenant, alias, number)
+    return _named_release(releases_with_relations(), named, actor=actor, action=action)
+
+
+def find_release(*, actor: Actor, tenant: str, alias: str, number: int, action: Action) -> Release:
+    """The release with its alias alone, for a service that locks it and reads the rest then; raises like the other."""
+    named = (tenant, alias, number)
+    return _named_release(Release.objects.select_related("alias"), named, actor=actor, action=action)
+
+
+def _named_release(found: QuerySet[Release], named: tuple[str, str, int], *, actor: Actor, action: Action) -> Release:
+    tenant, alias, number = named
     owner = get_tenant(actor=actor, name=tenant, action=action)
-    release = releases_with_relations().filter(alias__tenant=owner, alias__name=alias, number=number).first()
+    release = found.filter(alias__tenant=owner, alias__name=alias, number=number).first()
     if release is None:
-        named = get_alias(actor=actor, tenant=tenant, name=alias, action=action)
-        raise NotFound(_("%(alias)s has no release %(number)d.") % {"alias": named, "number": number}, field="number")
+        other = get_alias(actor=actor, tenant=tenant, name=alias, action=action)
+        raise NotFound(_("%(alias)s has no release %(number)d.") % {"alias": other, "number": number}, field="number")
     return release
 
 

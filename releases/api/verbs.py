@@ -16,7 +16,7 @@ from releases.api.answers import WholeReleaseAnswer
 from releases.api.documents import whole_release_document
 from releases.api.inputs import ReleaseRollbackInput, ReleaseVerbInput
 from releases.models import Release
-from releases.selectors import get_release
+from releases.selectors import find_release
 from releases.services.releases.rollback import roll_back_release
 from releases.services.releases.verbs import (
     abort_release,
@@ -88,7 +88,7 @@ class RollBackReleaseView(ApiView):
     @extend_schema(operation_id="roll_back_release", request=ReleaseRollbackInput, responses={200: WholeReleaseAnswer})
     def post(self, request: Request, tenant: str, alias: str, number: int) -> Response:
         actor = actor_of(request)
-        release = get_release(actor=actor, tenant=tenant, alias=alias, number=number, action=Action.ROLL_BACK_ALIAS)
+        release = find_release(actor=actor, tenant=tenant, alias=alias, number=number, action=Action.ROLL_BACK_ALIAS)
         body = read_input(request, ReleaseRollbackInput)
         rolled = roll_back_release(actor=actor, release=release, asked_at=self.came_at, **body)
         return answer(whole_release_document(rolled), request)
@@ -97,6 +97,6 @@ class RollBackReleaseView(ApiView):
 def _done(request: Request, verb: _Verb, action: Action, names: tuple[str, str, int]) -> Response:
     """Do the verb to the release that ``names`` (tenant, alias, number) name, and answer how it is then."""
     actor, (tenant, alias, number) = actor_of(request), names
-    release = get_release(actor=actor, tenant=tenant, alias=alias, number=number, action=action)
+    release = find_release(actor=actor, tenant=tenant, alias=alias, number=number, action=action)
     body = read_input(request, ReleaseVerbInput)
     return answer(whole_release_document(verb(actor=actor, release=release, **body)), request)
