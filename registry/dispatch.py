@@ -18,6 +18,7 @@ REVALIDATE_VERSION = "workers.tasks.revalidate_version"
 PURGE_VERSION = "workers.tasks.purge_version"
 RECONCILE_VERSION = "workers.tasks.reconcile_version"
 SERVE_LOAD_QUEUE = "workers.tasks.serve_load_queue"
+REPLAN_POOL = "workers.tasks.replan_pool"
 STEER_RELEASE = "workers.tasks.steer_release"
 DELIVER_WEBHOOKS = "workers.tasks.deliver_webhooks"
 
@@ -27,6 +28,7 @@ _QUEUES = {
     PURGE_VERSION: "control",
     RECONCILE_VERSION: "control",
     SERVE_LOAD_QUEUE: "control",
+    REPLAN_POOL: "control",
     STEER_RELEASE: "control",
     DELIVER_WEBHOOKS: "webhooks",
 }

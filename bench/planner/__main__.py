@@ -25,7 +25,16 @@ from cachecontrol.placement.changes import Step, between
 from cachecontrol.placement.facts import NOTHING, Holding, Plan, PlanSettings
 from cachecontrol.placement.plan import make_plan
 from cachecontrol.placement.rendezvous import version_seed
-from cachecontrol.placement.replan import Change, NodeChanged, NodeGone, VersionChanged, VersionGone, after
+from cachecontrol.placement.replan import (
+    Change,
+    NodeChanged,
+    NodeGone,
+    VersionChanged,
+    VersionGone,
+    after,
+    changes_since,
+    resting_on,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,9 +105,10 @@ def _replanned(figures: Figures, plan: Plan) -> None:
     for kind, changes in _changes(plan, rng).items():
         took = []
         for change in changes:
-            seconds, changed = _timed(lambda change=change: after(plan, change))  # type: ignore[misc]
+            facts = _facts_after(plan, change)
+            seconds, changed = _timed(lambda facts=facts: _taken_in(plan, *facts))  # type: ignore[misc]
             took.append(seconds * 1000)
-            figures.faults += len(violations(changed, plan))
+            figures.faults += len(violations(changed, plan)) + (make_plan(*facts, plan.settings, changed) != changed)
         figures.replan_ms = max(figures.replan_ms, *took)
         _say(
             f"  after {kind}: {statistics.median(took):.0f} ms (worst {max(took):.0f}); "
@@ -118,6 +128,29 @@ def _changes(plan: Plan, rng: random.Random) -> dict[str, list[Change]]:
         "a version gets hot": [VersionChanged(version) for version in hotter],
         "a version is revoked": [VersionGone(need.id) for need in needs],
     }
+
+
+def _facts_after(plan: Plan, change: Change) -> tuple[list[PlannedNode], list[PlannedVersion]]:
+    nodes, versions = dict(plan.nodes), {version.version_id: version for version in _versions(plan)}
+    if isinstance(change, NodeChanged):
+        nodes[change.node.name] = change.node
+    elif isinstance(change, NodeGone):
+        del nodes[change.name]
+    elif isinstance(change, VersionChanged):
+        versions[change.version.version_id] = change.version
+    else:
+        del versions[change.version_id]
+    return list(nodes.values()), list(versions.values())
+
+
+def _taken_in(plan: Plan, nodes: list[PlannedNode], versions: list[PlannedVersion]) -> Plan:
+    """All that a worker decides once it has read the facts: what has changed, the plan, and the next moves."""
+    changes = changes_since(plan, nodes=nodes, versions=versions)
+    held = changed = resting_on(plan, plan, changes)
+    for change in changes:
+        changed = after(changed, change)
+    between(changed, held.only(changed.needs), limit=COMMANDS_PER_PASS)
+    return changed
 
 
 def _a_node_leaves(figures: Figures, plan: Plan, versions: list[PlannedVersion]) -> None:

@@ -51,8 +51,11 @@ def _of_closed_node(plan: Plan, node: PlannedNode, before: Holding) -> Iterator[
     if not node.is_keeping and (loaded or disk):
         yield f"{node.name}: something on a node that is down or drained"
     was = before.loaded.get(node.name, NOTHING)
-    if not node.is_open and (loaded - was or disk - was - before.disk.get(node.name, NOTHING)):
+    new = (loaded - was) | (disk - was - before.disk.get(node.name, NOTHING))
+    if not node.is_open and new:
         yield f"{node.name}: something new on a node that is closed"
+    if any(node.name in plan.needs[version_id].version.unwanted_on for version_id in new):
+        yield f"{node.name}: something new that is not wanted there"
 
 
 def _of_tenants(plan: Plan) -> Iterator[str]:
@@ -93,7 +96,7 @@ def _counts_places_alone(node: PlannedNode) -> bool:
 def _could_take(plan: Plan, node: PlannedNode, need: Need) -> bool:
     """Whether there is room for one more replica, or would be without one that is worth clearly less."""
     loaded, version = plan.loaded.get(node.name, NOTHING), need.version
-    if not fits(node, version) or version.version_id in loaded:
+    if not fits(node, version) or version.version_id in loaded or node.name in version.unwanted_on:
         return False
     if version.is_pinned or plan.settings.limits_of(version.tenant) != TenantLimits():
         return False

@@ -1,6 +1,6 @@
 """What placement decides on and what it answers, in values. Rates are requests per hour, sizes are bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Final, Protocol
@@ -221,6 +221,14 @@ class Holding:
     loaded: Mapping[str, frozenset[UUID]] = field(default_factory=dict)
     hot: Mapping[str, frozenset[UUID]] = field(default_factory=dict)
     disk: Mapping[str, frozenset[UUID]] = field(default_factory=dict)
+
+    def only(self, version_ids: Iterable[UUID]) -> "Holding":
+        """The same without other versions."""
+        wanted = frozenset(version_ids)
+        loaded, hot, disk = (
+            {name: found & wanted for name, found in kind.items()} for kind in (self.loaded, self.hot, self.disk)
+        )
+        return Holding(loaded=loaded, hot=hot, disk=disk)
 
 
 class Claim(IntEnum):

@@ -1,8 +1,8 @@
-"""A plan after one change, without planning anew."""
+"""A plan after one change, without planning anew. What it comes to is what ``make_plan`` would leave as it is."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from cachecontrol.placement.demand import needs_of
 from cachecontrol.placement.disk import Disks
 from cachecontrol.placement.draft import Draft
-from cachecontrol.placement.facts import NOTHING, Need, Plan, PlannedNode, PlannedVersion, Unplaced, fits
+from cachecontrol.placement.facts import NOTHING, Holding, Need, Plan, PlannedNode, PlannedVersion, Unplaced, fits
 from cachecontrol.placement.hot import choose_hot
 from cachecontrol.placement.plan import as_plan, best_homes, keep_loaded, may_have_another, mean_capacity
 from cachecontrol.placement.settle import lacks, relieve, settle
@@ -50,6 +50,48 @@ class VersionGone:
 Change = NodeChanged | NodeGone | VersionChanged | VersionGone
 
 
+def changes_since(plan: Plan, *, nodes: Iterable[PlannedNode], versions: Collection[PlannedVersion]) -> list[Change]:
+    """What is another in these facts than in those of the plan: versions first, so that no node gets what left."""
+    known = {version.version_id for version in versions}
+    here = {node.name: node for node in nodes}
+    return [
+        *(VersionGone(version_id) for version_id in plan.needs if version_id not in known),
+        *(VersionChanged(version) for version in versions if _is_news(plan, version)),
+        *(NodeGone(name) for name in plan.nodes if name not in here),
+        *(NodeChanged(node) for name, node in here.items() if plan.nodes.get(name) != node),
+    ]
+
+
+def resting_on(plan: Plan, held: Holding, changes: Iterable[Change] = ()) -> Plan:
+    """What is held, as a plan made of the same facts as ``plan``: what ``changes`` are to be taken into.
+
+    What a node has that could keep nothing, and still can't, is no part of it. A version or a node that is gone counts
+    as the plan had it, so that the change gives its place to others, or its versions other places.
+    """
+    known = list(changes)
+    gone = {change.version_id for change in known if isinstance(change, VersionGone)}
+    left = {change.name for change in known if isinstance(change, NodeGone)}
+    back = {change.node.name for change in known if isinstance(change, NodeChanged) and change.node.is_keeping}
+    there = {name for name, node in plan.nodes.items() if node.is_keeping or name in back} - left
+    planned = frozenset(plan.needs) - gone
+
+    def merged(was: Mapping[str, frozenset[UUID]], now: Mapping[str, frozenset[UUID]]) -> dict[str, frozenset[UUID]]:
+        sets = {name: now.get(name, NOTHING) & planned for name in there}
+        for name, found in was.items() if gone or left else ():
+            sets[name] = sets.get(name, NOTHING) | (found if name in left else found & gone)
+        return {name: found for name, found in sets.items() if found}
+
+    loaded = merged(plan.loaded, held.loaded)
+    copies = Counter(version_id for found in loaded.values() for version_id in found)
+    unplaced = {
+        version_id: plan.unplaced.get(version_id, Unplaced.NO_ROOM)
+        for version_id, need in plan.needs.items()
+        if copies[version_id] < need.replicas
+    }
+    hot, disk = merged(plan.hot, held.hot), merged(plan.disk, held.disk)
+    return replace(plan, loaded=loaded, hot=hot, disk=disk, unplaced=unplaced)
+
+
 def after(plan: Plan, change: Change) -> Plan:
     """The plan with ``change`` taken in: as good a plan, and nothing moved that the change didn't make move.
 
@@ -63,6 +105,12 @@ def after(plan: Plan, change: Change) -> Plan:
     if isinstance(change, VersionChanged):
         return _after_version(plan, change.version)
     return _after_version_gone(plan, change.version_id)
+
+
+def _is_news(plan: Plan, version: PlannedVersion) -> bool:
+    """Whether the plan doesn't know that of it; as a rule it is the very same object."""
+    need = plan.needs.get(version.version_id)
+    return need is None or (need.version is not version and need.version != version)
 
 
 def _after_node(plan: Plan, nodes: Mapping[str, PlannedNode], name: str) -> Plan:
@@ -154,6 +202,7 @@ def _worth_another_try(plan: Plan, draft: Draft) -> list[Need]:
 def _might_go(draft: Draft, number: int, need: Need) -> bool:
     return (
         fits(draft.nodes[number], need.version)
+        and draft.nodes[number].name not in need.version.unwanted_on
         and number not in draft.homes_of(need.id)
         and (not need.version.is_pinned or bool(draft.pins[number] > 0))
         and bool(draft.cpu[number] >= need.version.size_bytes)

@@ -28,6 +28,7 @@ from cachecontrol.lifecycle import (
 )
 from cachecontrol.models import Node
 from cachecontrol.selectors import lock_node, lock_nodes
+from cachecontrol.services.planning.soon import replan_soon
 from cachecontrol.states import NodeStatus
 from cachecontrol.transitions import move_node
 from registry.actors import Actor
@@ -147,15 +148,18 @@ def _apply(actor: Actor, node: Node, decision: NodeDecision) -> None:
         case MarkLost():
             move_node(node, was=NodeStatus.UP, to=NodeStatus.LOST)
             events.node_lost(actor=actor, node=node)
+            replan_soon(node.base_revision.digest)
         case StartRecycle():
             _start_recycle(actor, node, decision, _("its engine is not sound"))
         case EndRecycle():
             events.node_recycled(actor=actor, node=node)
             _write(node, recycling_since=None, recycling_boot_id="")
+            replan_soon(node.base_revision.digest)
         case AbandonRecycle(next_after):
             logger.error("the engine of node %s was not restarted in time", node)
             events.node_recycle_abandoned(actor=actor, node=node)
             _write(node, recycling_since=None, recycling_boot_id="", recycle_after=next_after)
+            replan_soon(node.base_revision.digest)
         case RaiseAlarm():
             logger.error("the engine of node %s needs a restart, and nobody here can restart it", node)
             events.node_stuck(actor=actor, node=node)
@@ -173,6 +177,7 @@ def _start_recycle(actor: Actor, node: Node, how: StartRecycle, reason: str) -> 
         recycle_after=how.next_after,
     )
     events.node_recycle_started(actor=actor, node=node, reason=reason)
+    replan_soon(node.base_revision.digest)
 
 
 @transaction.atomic
@@ -182,6 +187,7 @@ def _mark(actor: Actor, node: Node, field: str, *, to: bool, reason: str) -> Nod
     if getattr(locked, field) != to:
         _write(locked, **{field: to})
         events.node_marked(actor=actor, node=locked, field=field, reason=reason)
+        replan_soon(locked.base_revision.digest)
     return locked
 
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from cachecontrol import events
 from cachecontrol.models import Node
 from cachecontrol.selectors import lock_node
+from cachecontrol.services.planning.soon import replan_soon
 from cachecontrol.services.policies import require_slots_fit
 from cachecontrol.states import EngineKind
 from registry.actors import Actor
@@ -89,6 +90,7 @@ def change_node(*, actor: Actor, node: Node, facts: NodeFacts) -> Node:
     if not changed:
         return locked
     before = {name: _plain(getattr(locked, name)) for name in changed}
+    pools = {locked.base_revision.digest, facts.base_revision.digest}
     for name, value in changed.items():
         setattr(locked, name, value)
     if changed.keys() & _WEIGHED:
@@ -96,6 +98,8 @@ def change_node(*, actor: Actor, node: Node, facts: NodeFacts) -> Node:
     locked.save(update_fields=list(changed))
     after = {name: _plain(value) for name, value in changed.items()}
     events.node_changed(actor=actor, node=locked, before=before, after=after)
+    for digest in pools:
+        replan_soon(digest)
     return locked
 
 

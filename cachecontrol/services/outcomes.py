@@ -14,6 +14,7 @@ from cachecontrol.models import Node, Residency
 from cachecontrol.selectors import get_reporting_node, lock_node, residencies_with_relations
 from cachecontrol.services.loads.failures import forget_failures, note_failure
 from cachecontrol.services.loads.queue import nudge_queue
+from cachecontrol.services.planning.soon import replan_soon
 from cachecontrol.states import (
     ENDS,
     EXPECTED,
@@ -93,6 +94,7 @@ def _taint_if_loading(actor: Actor, node: Node, outcome: CommandOutcome) -> None
     locked.tainted = True
     locked.save(update_fields=["tainted"])
     events.node_tainted(actor=actor, node=locked, reason=outcome.message[:MAX_MESSAGE])
+    replan_soon(locked.base_revision.digest)
 
 
 @transaction.atomic

@@ -16,6 +16,7 @@ from cachecontrol.policies import active_policy, document_of, policies_with_rela
 from cachecontrol.policy.checks import PoolNode, find_problems, slots_too_large
 from cachecontrol.policy.document import PolicyDocument
 from cachecontrol.policy.parse import parse_policy
+from cachecontrol.services.planning.soon import replan_soon
 from cachecontrol.states import EngineKind, PolicyState
 from cachecontrol.transitions import move_policy
 from registry.actors import Actor
@@ -112,6 +113,7 @@ def approve_policy(
         reason=reason,
     )
     events.policy_approved(actor=actor, policy=found, before=before)
+    _replan(found.base_model)
     return found
 
 
@@ -157,6 +159,7 @@ def roll_back_policy(*, actor: Actor, base_model: BaseModel, to: int, reason: st
         move_policy(target, was=PolicyState.SUPERSEDED, to=PolicyState.ACTIVE, activated_at=timezone.now())
     if target is not None or before is not None:
         events.policy_rolled_back(actor=actor, base_model=base_model, before=before, after=target, reason=reason)
+        _replan(base_model)
     return target
 
 
@@ -231,6 +234,13 @@ def _require_proposed(policy: CachePolicy) -> None:
         raise WrongState(
             _("%(policy)s is %(state)s; only a proposal can be decided on.") % {"policy": policy, "state": policy.state}
         )
+
+
+def _replan(base_model: BaseModel) -> None:
+    """Have every pool of the base model planned by what is in force now."""
+    nodes = Node.objects.filter(base_revision__base_model=base_model).order_by()
+    for digest in nodes.values_list("base_revision__digest", flat=True).distinct():
+        replan_soon(digest)
 
 
 def _lock(base_model: BaseModel) -> None:

@@ -42,6 +42,7 @@ from cachecontrol.services.commands import (
 from cachecontrol.services.evictions import REMOTE, record_eviction
 from cachecontrol.services.lifecycle import tend_nodes
 from cachecontrol.services.outcomes import pause_after
+from cachecontrol.services.planning.soon import replan_soon
 from cachecontrol.states import Desired, EvictionReason, NodeStatus, Observed
 from cachecontrol.transitions import move_observed, note
 from registry import dispatch
@@ -116,6 +117,7 @@ def _change(actor: Actor, residency: Residency) -> Decision:
         case Withdraw(reason):
             record_eviction(residency=residency, to=REMOTE, reason=EvictionReason.WITHDRAWN)
             wishes.release(actor=actor, residency=residency, reason=reason)
+            replan_soon(residency.node.base_revision.digest)
         case StartDrain(until):
             was = Observed(residency.observed)
             move_observed(residency, was=was, to=Observed.DRAINING, drain_until=until)

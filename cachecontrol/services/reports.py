@@ -28,6 +28,7 @@ from cachecontrol.services import wishes
 from cachecontrol.services.disks import expendable_on, guaranteed_on
 from cachecontrol.services.evictions import REMOTE, record_eviction
 from cachecontrol.services.lifecycle import end_recycle_if_over, restart_wanted
+from cachecontrol.services.planning.soon import replan_soon
 from cachecontrol.states import Desired, EvictionReason, NodeStatus, Observed, Tier
 from cachecontrol.transitions import move_node, move_observed, once_more
 from registry.actors import Actor
@@ -36,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 # The agent's word for files that nothing used for long; its other one is "pressure".
 _IDLE = "ttl"
+# What decides whether a plan may rely on a node.
+_PLANNED_BY = frozenset({"status", "engine_healthy", "tainted", "poisoned"})
 _FORGOTTEN_WITH_BOOT = frozenset({"status", "boot_id", "engine_healthy"})
 
 
@@ -159,6 +162,8 @@ def _record_heartbeat(actor: Actor, report: NodeReport, held: dict[str, _Row]) -
     node.save(update_fields=list(facts))
     if news:
         events.node_reported(actor=actor, node=node, before=before, after=news)
+    if news.keys() & _PLANNED_BY:
+        replan_soon(node.base_revision.digest)
     _raise_alarm(actor, node, alarm)
     end_recycle_if_over(actor=actor, node=node)
     return node, news

@@ -6,9 +6,9 @@ from cachecontrol.services.estimates import estimate_tiers
 from cachecontrol.services.heat import count_requests
 from cachecontrol.services.loads.turns import serve_pool, serve_queues
 from cachecontrol.services.planning.expiry import expire_residents
-from cachecontrol.services.planning.plan import plan_pools
+from cachecontrol.services.planning.plan import plan_pools, replan_pool
 from cachecontrol.services.planning.predictions import predict_demand
-from registry.dispatch import SERVE_LOAD_QUEUE
+from registry.dispatch import REPLAN_POOL, SERVE_LOAD_QUEUE
 
 
 @shared_task(name="workers.tasks.count_requests", acks_late=True, time_limit=60)
@@ -33,3 +33,9 @@ def plan() -> None:
     predict_demand()
     expire_residents()
     plan_pools()
+
+
+@shared_task(name=REPLAN_POOL, acks_late=True, time_limit=120)
+def replan(pool: str) -> None:
+    """A node or a version of the pool is not what it was; ``plan_pools`` takes that in too, only later."""
+    replan_pool(pool)

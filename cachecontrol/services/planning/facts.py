@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final
@@ -31,6 +31,7 @@ from cachecontrol.services.places import USUAL_LOAD_MS, may_answer, places_on, p
 from cachecontrol.services.sizes import sizes_of
 from cachecontrol.states import Desired, EngineKind, EvictionReason, NodeStatus, Observed
 from registry.models import Version
+from registry.states import VersionState
 from releases.warmth import cooled_versions, kept_warm_versions
 
 # What a plan weighs versions by, whatever the policy chooses victims by.
@@ -40,6 +41,7 @@ _WARM_PER_H: Final = 1.0
 _DISK_PER_H: Final = 0.1
 # For so long the plan respects what an operator took from a node; a pin, a schedule and a release don't.
 _BY_HAND_LASTS: Final = timedelta(hours=1)
+_NOWHERE: Final[frozenset[str]] = frozenset()
 # Of a node, what tells whether it answers.
 _ANSWERING: Final = tuple(f"node__{name}" for name in ("name", "status", "draining", "poisoned", "recycling_since"))
 
@@ -76,11 +78,28 @@ def read_pool(digest: str) -> Pool | None:
         versions=tuple(_versions(digest, policy, _copies(residencies), taken_by_hand(nodes))),
         settings=settings_of(policy),
         held=holding_of(residencies),
-        arriving=frozenset(
-            (residency.node.name, residency.version_id)
-            for residency in residencies
-            if residency.desired == Desired.GPU and residency.observed != Observed.LOADED
-        ),
+        arriving=_arriving(residencies),
+    )
+
+
+def read_again(pool: Pool) -> Pool | None:
+    """The pool as it is now, but for how much its versions are asked for, which is most of what there is to read.
+
+    None if that can't be told from what is known: another policy is in force, or something is held that isn't known.
+    """
+    nodes = list(pool_nodes(pool.digest))
+    if not nodes or active_policy(nodes[0]) != pool.policy:
+        return None
+    residencies, gone = _residencies(nodes), _withdrawn(pool.digest)
+    if {residency.version_id for residency in residencies} - gone - pool.by_version.keys():
+        return None
+    taken = taken_by_hand(nodes)
+    return replace(
+        pool,
+        nodes=tuple(_node(node, pool.policy) for node in nodes),
+        versions=tuple(_kept_from(one, taken) for one in pool.versions if one.version_id not in gone),
+        held=holding_of(residencies),
+        arriving=_arriving(residencies),
     )
 
 
@@ -113,6 +132,20 @@ def holding_of(residencies: Iterable[Residency]) -> Holding:
 def _residencies(nodes: Iterable[Node]) -> list[Residency]:
     found = Residency.objects.filter(node__in=[node.pk for node in nodes]).exclude(desired=Desired.ABSENT.value)
     return list(found.select_related("node").only("version_id", "desired", "observed", "is_hot", *_ANSWERING))
+
+
+def _arriving(residencies: Iterable[Residency]) -> frozenset[Pair]:
+    return frozenset(
+        (residency.node.name, residency.version_id)
+        for residency in residencies
+        if residency.desired == Desired.GPU and residency.observed != Observed.LOADED
+    )
+
+
+def _withdrawn(digest: str) -> set[UUID]:
+    """What was revoked, or has no files any more."""
+    gone = Q(state=VersionState.REVOKED.value) | Q(purged_at__isnull=False)
+    return set(Version.objects.filter(gone, base_revision__digest=digest).values_list("pk", flat=True))
 
 
 def _copies(residencies: Iterable[Residency]) -> Counter[UUID]:
@@ -179,9 +212,8 @@ def _versions(
     facts = [
         _facts(version, policy, sizes[version.pk], is_retiring=version.pk in retiring, now=now) for version in found
     ]
-    firm = pinned | kept | scheduled
     scores = make_policy(SCORED_BY, policy.scoring).score(facts, now=now, limit=Limit.SLOTS)
-    return [
+    planned = (
         PlannedVersion(
             version_id=version.pk,
             tenant=fact.tenant,
@@ -196,10 +228,17 @@ def _versions(
             # Where the share of the requests moves from one to the other, copies stay as many as they are.
             min_replicas=max(1, copies[version.pk]) if version.pk in kept else 0,
             is_wanted_on_release=version.pk in scheduled,
-            unwanted_on=frozenset() if version.pk in firm else taken.get(version.pk, frozenset()),
         )
         for version, fact, score in zip(found, facts, scores, strict=True)
-    ]
+    )
+    return [_kept_from(version, taken) for version in planned]
+
+
+def _kept_from(version: PlannedVersion, taken: Mapping[UUID, frozenset[str]]) -> PlannedVersion:
+    """The same, kept from the nodes that it was taken from by hand unless more than its rate wants it."""
+    is_firm = version.is_pinned or version.min_replicas > 0 or version.is_wanted_on_release
+    unwanted_on = _NOWHERE if is_firm else taken.get(version.version_id, _NOWHERE)
+    return version if version.unwanted_on == unwanted_on else replace(version, unwanted_on=unwanted_on)
 
 
 def _found(digest: str, keys: set[UUID]) -> QuerySet[Version]:

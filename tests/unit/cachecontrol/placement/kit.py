@@ -82,6 +82,7 @@ versions = st.builds(
     is_pinned=st.sampled_from([False, False, False, True]),
     min_replicas=st.sampled_from([0, 0, 0, 2]),
     is_wanted_on_release=st.sampled_from([False, False, True]),
+    unwanted_on=st.frozensets(st.sampled_from([f"n{number}" for number in range(8)]), max_size=2),
 ).map(lambda version: _with_identity(version, version.version_id.int))
 fleets = st.lists(nodes, max_size=8, unique_by=lambda node: node.name)
 catalogues = st.lists(versions, max_size=24, unique_by=lambda version: version.version_id)

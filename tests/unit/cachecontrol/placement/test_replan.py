@@ -1,9 +1,17 @@
 from dataclasses import replace
 from uuid import UUID
 
-from cachecontrol.placement.facts import Plan, PlanSettings, TenantLimits, Unplaced
+from cachecontrol.placement.facts import NOTHING, Holding, Plan, PlanSettings, TenantLimits, Unplaced
 from cachecontrol.placement.plan import make_plan
-from cachecontrol.placement.replan import NodeChanged, NodeGone, VersionChanged, VersionGone, after
+from cachecontrol.placement.replan import (
+    NodeChanged,
+    NodeGone,
+    VersionChanged,
+    VersionGone,
+    after,
+    changes_since,
+    resting_on,
+)
 from tests.unit.cachecontrol.placement.kit import homes, ids, node, version
 
 SPREAD = PlanSettings(consolidates=False)
@@ -79,3 +87,67 @@ def test_files_of_a_disk_that_is_gone_are_kept_on_another() -> None:
     changed = after(plan, NodeGone(lost))
     (other,) = changed.nodes
     assert changed.disk[other] | changed.loaded[other] == ids(*range(1, 11))
+
+
+def test_what_is_unwanted_on_a_node_is_not_put_there_when_its_own_is_lost() -> None:
+    banned = replace(version(1), unwanted_on=frozenset({"n2"}))
+    plan = make_plan([node("n1"), node("n2", is_cordoned=True), node("n3", is_cordoned=True)], [banned], SPREAD)
+    assert homes(plan.loaded, 1) == {"n1"}
+    opened = after(after(plan, NodeChanged(node("n2"))), NodeChanged(node("n3", is_cordoned=True)))
+    assert after(opened, NodeGone("n1")).unplaced == {UUID(int=1): Unplaced.NO_NODE}
+    assert homes(after(after(opened, NodeChanged(node("n3"))), NodeGone("n1")).loaded, 1) == {"n3"}
+
+
+def test_what_was_just_taken_from_a_node_by_hand_goes_elsewhere() -> None:
+    plan = make_plan([node("n1"), node("n2", is_cordoned=True)], [version(1)], SPREAD)
+    nodes = [node("n1"), node("n2")]
+    changes = changes_since(plan, nodes=nodes, versions=[replace(version(1), unwanted_on=frozenset({"n1"}))])
+    assert [type(change) for change in changes] == [VersionChanged, NodeChanged], "a version's facts come first"
+    changed = resting_on(plan, Holding(), changes)
+    for change in changes:
+        changed = after(changed, change)
+    assert homes(changed.loaded, 1) == {"n2"}
+
+
+def test_the_same_facts_are_no_change() -> None:
+    plan = plan_of(1, 2, 3, nodes=2)
+    assert changes_since(plan, nodes=plan.nodes.values(), versions=[need.version for need in plan.needs.values()]) == []
+    assert resting_on(plan, plan) == plan
+
+
+def test_a_change_is_taken_into_what_is_held_not_into_what_was_planned() -> None:
+    """What others did since stays: only what was on the changed node, planned or not, goes elsewhere."""
+    plan = plan_of(1, 2, 3, nodes=3)
+    held = Holding(loaded={"n1": ids(1), "n2": ids(2, 3), "n3": NOTHING})
+    lost = NodeChanged(node("n2", is_up=False))
+    changed = after(resting_on(plan, held, [lost]), lost)
+    assert changed.loaded["n1"] >= ids(1)
+    assert homes(changed.loaded, 2) | homes(changed.loaded, 3) <= {"n1", "n3"}
+    assert homes(changed.loaded, 2)
+    assert homes(changed.loaded, 3)
+
+
+def test_what_a_lost_node_still_has_by_the_records_does_not_count() -> None:
+    plan = make_plan([node("n1", is_up=False), node("n2"), node("n3")], [version(1), version(2)], SPREAD)
+    held = Holding(loaded={"n1": ids(1), "n2": ids(2)})
+    resting = resting_on(plan, held)
+    assert resting.loaded == {"n2": ids(2)}
+    assert resting.unplaced == {UUID(int=1): Unplaced.NO_ROOM}
+    back = NodeChanged(node("n1"))
+    assert resting_on(plan, held, [back]).loaded == {"n1": ids(1), "n2": ids(2)}
+
+
+def test_the_place_of_what_was_withdrawn_and_has_left_already_is_given_to_what_waits() -> None:
+    plan = plan_of(1, 2, 3, 4, 5)
+    gone = VersionGone(UUID(int=5))
+    held = Holding(loaded={"n1": plan.loaded["n1"] - ids(5)})
+    changed = after(resting_on(plan, held, [gone]), gone)
+    assert changed.loaded["n1"] == ids(1, 2, 3, 4)
+
+
+def test_what_a_node_that_is_gone_had_goes_elsewhere_although_nothing_is_recorded_of_it() -> None:
+    plan = plan_of(1, 2, 3, 4, 5, 6, nodes=3)
+    gone = NodeGone("n2")
+    held = Holding(loaded={name: found for name, found in plan.loaded.items() if name != "n2"})
+    changed = after(resting_on(plan, held, [gone]), gone)
+    assert frozenset().union(*changed.loaded.values()) == ids(1, 2, 3, 4, 5, 6)
