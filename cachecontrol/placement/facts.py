@@ -114,7 +114,8 @@ class PlannedVersion:
         is_pinned: wanted in a GPU slot whatever its rate.
         min_replicas: on at least so many nodes whatever its rate.
         is_wanted_on_release: it is the target of an alias that just moved, or a schedule or a prediction wants it warm.
-        unwanted_on: names of the nodes that it was taken from by hand: it isn't brought back there.
+        unwanted_on: names of the nodes that it was taken from by hand, or that had no room for it: it isn't brought
+            back there.
 
     """
 

@@ -1,12 +1,15 @@
 """What a node had no room for: it is asked again after a while, and until then another node may take the version."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from cachecontrol.models import Residency
+from cachecontrol.models import Node, Residency
 from cachecontrol.services import wishes
 from cachecontrol.services.places import may_answer
 from cachecontrol.states import ErrorClass, Observed
@@ -46,11 +49,21 @@ def give_up(actor: Actor, refused: Iterable[Residency]) -> None:
 
 
 def given_up_lately(version: Version) -> frozenset[int]:
-    """The nodes, by primary key, that had no room for it a moment ago: to none of them it goes from another refusal."""
-    since = timezone.now() - _GIVEN_UP_FOR
-    return frozenset(
-        Residency.objects.filter(version=version, given_up_at__gt=since).order_by().values_list("node", flat=True)
-    )
+    """The nodes, by primary key, that had no room for it a moment ago: it goes to none of them unless one is named."""
+    return frozenset(_given_up().filter(version=version).values_list("node", flat=True))
+
+
+def given_up_on(nodes: Iterable[Node]) -> Mapping[UUID, frozenset[str]]:
+    """The same for a plan: by version the names of those of the nodes that had no room for it a moment ago."""
+    names: defaultdict[UUID, set[str]] = defaultdict(set)
+    found = _given_up().filter(node__in=[node.pk for node in nodes])
+    for version_id, name in found.values_list("version_id", "node__name"):
+        names[version_id].add(name)
+    return {version_id: frozenset(there) for version_id, there in names.items()}
+
+
+def _given_up() -> QuerySet[Residency]:
+    return Residency.objects.filter(given_up_at__gt=timezone.now() - _GIVEN_UP_FOR).order_by()
 
 
 def next_try(residency: Residency) -> datetime:

@@ -18,6 +18,7 @@ from cachecontrol.services.leases import take_lease
 from cachecontrol.services.loads import queue
 from cachecontrol.services.loads.attempts import Ask, Demand, demand_place
 from cachecontrol.services.loads.placing import Stall, fits_on, need_of
+from cachecontrol.services.loads.refusals import given_up_lately
 from cachecontrol.services.places import Spot, lock_pool, pool_nodes, readiness_of, spots_for, used_of, wanted_of
 from cachecontrol.states import DemandState, Desired, LoadState, Observed
 from registry import dispatch
@@ -115,12 +116,17 @@ def _fetch_ahead(request: LoadRequest) -> None:
     spots = spots_for(version)
     if any(spot.has_files or spot.wants_it for spot in spots) or _is_fetched_anywhere(request):
         return
-    wanted = wanted_of(version)
-    open_ = [spot for spot in spots if readiness_of(spot.node) is not Readiness.UNUSABLE and fits_on(spot, wanted)]
-    spot = min(open_, key=_soonest, default=None)
+    spot = min(_open_to(version, spots), key=_soonest, default=None)
     if spot is not None and not _is_over_on_disk(version, spot):
         reason = "it is next in the load queue"
         wishes.want_on_disk(actor=system_actor("placement"), node=lock_node(spot.node), version=version, reason=reason)
+
+
+def _open_to(version: Version, spots: Sequence[Spot]) -> list[Spot]:
+    """Those that may load it, but for who had no room for it a moment ago."""
+    wanted, full = wanted_of(version), given_up_lately(version)
+    usable = [spot for spot in spots if readiness_of(spot.node) is not Readiness.UNUSABLE and fits_on(spot, wanted)]
+    return [spot for spot in usable if spot.node.pk not in full]
 
 
 def _is_over_on_disk(version: Version, spot: Spot) -> bool:

@@ -26,6 +26,7 @@ from cachecontrol.scoring.facts import Facts, Limit
 from cachecontrol.scoring.make import make_policy
 from cachecontrol.scoring.rates import decayed, rate_per_h
 from cachecontrol.selectors import SERVABLE_STATES, retiring_versions
+from cachecontrol.services.loads.refusals import given_up_on
 from cachecontrol.services.pins import pinned_versions, scheduled_versions
 from cachecontrol.services.places import USUAL_LOAD_MS, may_answer, places_on, pool_nodes
 from cachecontrol.services.sizes import sizes_of
@@ -75,7 +76,7 @@ def read_pool(digest: str) -> Pool | None:
         digest=digest,
         policy=policy,
         nodes=tuple(_node(node, policy) for node in nodes),
-        versions=tuple(_versions(digest, policy, _copies(residencies), taken_by_hand(nodes))),
+        versions=tuple(_versions(digest, policy, _copies(residencies), _shunned(nodes))),
         settings=settings_of(policy),
         held=holding_of(residencies),
         arriving=_arriving(residencies),
@@ -93,11 +94,11 @@ def read_again(pool: Pool) -> Pool | None:
     residencies, gone = _residencies(nodes), _withdrawn(pool.digest)
     if {residency.version_id for residency in residencies} - gone - pool.by_version.keys():
         return None
-    taken = taken_by_hand(nodes)
+    shunned = _shunned(nodes)
     return replace(
         pool,
         nodes=tuple(_node(node, pool.policy) for node in nodes),
-        versions=tuple(_kept_from(one, taken) for one in pool.versions if one.version_id not in gone),
+        versions=tuple(_kept_from(one, shunned) for one in pool.versions if one.version_id not in gone),
         held=holding_of(residencies),
         arriving=_arriving(residencies),
     )
@@ -199,8 +200,21 @@ def taken_by_hand(nodes: Iterable[Node]) -> Mapping[UUID, frozenset[str]]:
     return {version_id: frozenset(found) for version_id, found in names.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class _Shunned:
+    """By version the names of nodes: from which it was taken by hand lately, and which had no room for it just now."""
+
+    taken: Mapping[UUID, frozenset[str]]
+    full: Mapping[UUID, frozenset[str]]
+
+
+def _shunned(nodes: Iterable[Node]) -> _Shunned:
+    known = list(nodes)
+    return _Shunned(taken=taken_by_hand(known), full=given_up_on(known))
+
+
 def _versions(
-    digest: str, policy: PolicyInForce, copies: Mapping[UUID, int], taken: Mapping[UUID, frozenset[str]]
+    digest: str, policy: PolicyInForce, copies: Mapping[UUID, int], shunned: _Shunned
 ) -> list[PlannedVersion]:
     now = timezone.now()
     pinned, kept = pinned_versions(policy.document), kept_warm_versions(now=now)
@@ -231,13 +245,14 @@ def _versions(
         )
         for version, fact, score in zip(found, facts, scores, strict=True)
     )
-    return [_kept_from(version, taken) for version in planned]
+    return [_kept_from(version, shunned) for version in planned]
 
 
-def _kept_from(version: PlannedVersion, taken: Mapping[UUID, frozenset[str]]) -> PlannedVersion:
-    """The same, kept from the nodes that it was taken from by hand unless more than its rate wants it."""
+def _kept_from(version: PlannedVersion, shunned: _Shunned) -> PlannedVersion:
+    """The same, kept from nodes without room for it, and unless more than its rate wants it from where it was taken."""
     is_firm = version.is_pinned or version.min_replicas > 0 or version.is_wanted_on_release
-    unwanted_on = _NOWHERE if is_firm else taken.get(version.version_id, _NOWHERE)
+    taken = _NOWHERE if is_firm else shunned.taken.get(version.version_id, _NOWHERE)
+    unwanted_on = taken | shunned.full.get(version.version_id, _NOWHERE)
     return version if version.unwanted_on == unwanted_on else replace(version, unwanted_on=unwanted_on)
 
 

@@ -22,6 +22,7 @@ from cachecontrol.services.evictions import REMOTE, Need, Verdict, has_room, rec
 from cachecontrol.services.loads import hot
 from cachecontrol.services.loads.failures import is_paused
 from cachecontrol.services.loads.placing import need_of
+from cachecontrol.services.loads.refusals import given_up_lately
 from cachecontrol.services.places import Spot, lock_pool, residents_of, spots_for, used_of
 from cachecontrol.services.planning.facts import SCORED_BY, Pool
 from cachecontrol.states import Desired, EvictionReason, Tier
@@ -55,7 +56,7 @@ class _Guest:
 @transaction.atomic
 def _load(move: Move, pool: Pool) -> bool:
     guest = _lock(move, pool)
-    if guest is None or guest.spot.wants_it or not guest.spot.may_load or guest.spot.node.is_closed:
+    if guest is None or guest.spot.wants_it or not guest.spot.may_load or _is_refused(guest):
         return False
     if is_paused(guest.version):
         return False
@@ -75,7 +76,7 @@ def _load(move: Move, pool: Pool) -> bool:
 @transaction.atomic
 def _fetch(move: Move, pool: Pool) -> bool:
     guest = _lock(move, pool)
-    if guest is None or guest.spot.node.is_closed or admission_to_disk(guest.need, guest.spot).only_itself:
+    if guest is None or _is_refused(guest) or admission_to_disk(guest.need, guest.spot).only_itself:
         return False
     wishes.want_on_disk(actor=system_actor("planner"), node=guest.spot.node, version=guest.version, reason=_REASON)
     return True
@@ -148,6 +149,11 @@ def _lock(move: Move, pool: Pool) -> _Guest | None:
     if spot is None:
         return None
     return _Guest(version, replace(spot, policy=policy), need_of(version, policy, used=used))
+
+
+def _is_refused(guest: _Guest) -> bool:
+    """Whether an operator lets nothing come to the node, or it had no room for this version a moment ago."""
+    return guest.spot.node.is_closed or guest.spot.node.pk in given_up_lately(guest.version)
 
 
 def _lock_residency(move: Move) -> Residency | None:

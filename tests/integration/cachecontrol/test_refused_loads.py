@@ -3,11 +3,17 @@
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from cachecontrol.models import Node, Residency
+from cachecontrol.models import Node, Residency, VersionHeat
+from cachecontrol.placement.changes import Move, Step
 from cachecontrol.services.demand import demand_version
 from cachecontrol.services.loads.attempts import Demand
 from cachecontrol.services.loads.turns import serve_queues
+from cachecontrol.services.planning.facts import read_pool
+from cachecontrol.services.planning.moves import make_move
+from cachecontrol.services.planning.plan import plan_pools
+from cachecontrol.services.residencies import evict_version
 from cachecontrol.states import DemandState, ErrorClass, Outcome
 from registry.models import Version
 from tests.factories.cachecontrol import backdate, gateway_actor, make_node, make_policy, tell
@@ -122,3 +128,64 @@ def test_a_node_with_room_is_found_under_a_ceiling_that_the_refused_load_fills(n
     make_node(base_revision=version.base_revision, name="n2")
     assert demand(big).state is DemandState.LOADING
     assert wanted(big) == {"n1": "absent", "n2": "gpu"}
+
+
+def given_up_at(node: Node, version: Version) -> Residency:
+    """Had no room for it, whereupon another node took it, which is gone since."""
+    demand(version)
+    refuse(node, version)
+    other = make_node(base_revision=version.base_revision, name="other")
+    demand(version)
+    tell(other, version, Outcome.LOADED)
+    evict_version(actor=make_actor(), node=other, version=version)
+    tell(other, version, Outcome.EVICTED)
+    return Residency.objects.get(node=node, version=version)
+
+
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_the_plan_does_not_go_back_to_a_node_that_had_no_room_until_a_while_later(
+    node: Node, version: Version, is_pinned: bool
+) -> None:
+    VersionHeat.objects.create(version=version, rate=50.0, as_of=timezone.now(), hits=50)
+    refused = given_up_at(node, version)
+    Node.objects.exclude(pk=node.pk).update(cordoned=True)
+    if is_pinned:
+        names = f"tenant: {version.adapter.tenant.name}, adapter: {version.adapter.name}, version: {version.name}"
+        admin = make_actor(make_person(is_platform_admin=True))
+        make_policy(base_model=version.adapter.base_model, more=f"pins: [{{{names}}}]\n", approver=admin)
+    plan_pools()
+    assert wanted(version) == {"n1": "absent", "other": "absent"}
+    backdate(refused, 60, "given_up_at")
+    plan_pools()
+    assert wanted(version) == {"n1": "gpu", "other": "absent"}
+
+
+@pytest.mark.parametrize("step", [Step.LOAD, Step.FETCH])
+def test_a_plan_made_before_a_node_had_no_room_is_not_carried_out_there(
+    node: Node, version: Version, step: Step
+) -> None:
+    pool = read_pool(version.base_revision.digest)
+    assert pool is not None
+    refused = given_up_at(node, version)
+    assert not make_move(Move(step, "n1", version.pk), pool=pool)
+    backdate(refused, 60, "given_up_at")
+    assert make_move(Move(step, "n1", version.pk), pool=pool)
+
+
+def test_files_are_not_fetched_ahead_to_a_node_that_had_no_room(node: Node, version: Version) -> None:
+    admin = make_actor(make_person(is_platform_admin=True))
+    more = "loading: {concurrent_loads_per_node: 1}\n"
+    make_policy(base_model=version.adapter.base_model, more=more, approver=admin)
+    refused = given_up_at(node, version)
+    for _node in range(2):
+        demand(make_version(adapter=version.adapter))
+    assert demand(version).state is DemandState.QUEUED
+    serve_queues()
+    assert wanted(version) == {"n1": "absent", "other": "disk"}
+    Residency.objects.filter(version=version).exclude(pk=refused.pk).delete()
+    Node.objects.exclude(pk=node.pk).update(cordoned=True)
+    serve_queues()
+    assert wanted(version) == {"n1": "absent"}
+    backdate(refused, 60, "given_up_at")
+    serve_queues()
+    assert wanted(version) == {"n1": "disk"}
