@@ -32,9 +32,10 @@ class Tap:
         """See EngineAnswer.read."""
         return self._keep(await self._answer.read())
 
-    async def forward(self, take: Callable[[bytes], bool]) -> bool:
+    async def forward(self, take: Callable[[bytes], bool]) -> bytes | None:
         """See EngineAnswer.forward."""
-        return await self._answer.forward(lambda data: take(self._keep(data)))
+        last = await self._answer.forward(lambda data: take(self._keep(data)))
+        return self._keep(last) if last else last
 
     async def whole(self, most: int) -> bytes:
         """See EngineAnswer.whole."""

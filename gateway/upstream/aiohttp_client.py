@@ -72,12 +72,12 @@ class AiohttpAnswer:
         except _FAILURES as error:
             raise _fault(error, has_begun=True) from error
 
-    async def forward(self, take: Callable[[bytes], bool]) -> bool:
+    async def forward(self, take: Callable[[bytes], bool]) -> bytes | None:
         """See EngineAnswer."""
         while part := await self.read():
             if not take(part):
-                return False
-        return True
+                return None
+        return b""
 
     async def whole(self, most: int) -> bytes:
         """See EngineAnswer."""

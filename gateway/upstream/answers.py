@@ -11,7 +11,8 @@ from gateway.errors import EngineUnreadable, VersionMismatch
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-_TAIL_BYTES = 64 * 1024
+_END_BYTES = 64 * 1024
+LONGEST_END = 2 * _END_BYTES
 # The usage stands in the last event or before the last, after whatever was said.
 _USAGE_BYTES = 16 * 1024
 _LAST_EVENTS = 3
@@ -25,6 +26,9 @@ class Usage:
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+
+
+_NO_USAGE = Usage()
 
 
 def check_model(document: object, engine_name: str) -> None:
@@ -48,7 +52,7 @@ def check_json_answer(body: bytes, engine_name: str | None) -> Usage:
         raise EngineUnreadable(message)
     if engine_name is not None:
         check_model(document, engine_name)
-    return _usage(document) or Usage()
+    return _usage(document) or _NO_USAGE
 
 
 def first_event_is_right(seen: bytes, engine_name: str | None) -> bool:
@@ -78,31 +82,23 @@ def _is_error(document: object) -> bool:
     return "error" in document or document.get("type") == "error"
 
 
-class UsageTail:
-    """Keeps the end of a stream, where the usage stands if the client asked for it."""
+def keep_end(seen: bytearray) -> None:
+    """Forget the beginning of a stream of which more than LONGEST_END bytes lie here."""
+    del seen[:-_END_BYTES]
 
-    def __init__(self) -> None:
-        """Begin with nothing seen."""
-        self._tail = bytearray()
 
-    def feed(self, chunk: bytes) -> None:
-        """See the next bytes of the stream."""
-        self._tail += chunk
-        if len(self._tail) > 2 * _TAIL_BYTES:
-            del self._tail[:-_TAIL_BYTES]
-
-    def usage(self) -> Usage:
-        """The usage in the last events seen."""
-        at = self._tail.rfind(b'"usage"', max(0, len(self._tail) - _USAGE_BYTES))
-        if at < 0:
-            return Usage()
-        # Where its event begins: only that much of the end has to be taken apart.
-        begin = -1
-        for end in _ENDS:
-            begin = max(begin, self._tail.rfind(end, max(begin, 0), at))
-        events = [data for data in map(_data, _EVENT_END.split(bytes(self._tail[begin + 1 :]))) if data]
-        found = (_usage(_parse(data)) for data in reversed(events[:_LAST_EVENTS]))
-        return next((usage for usage in found if usage is not None), Usage())
+def usage_at_end(seen: bytearray) -> Usage:
+    """The usage in the last events of a stream, where it stands if the client asked for it."""
+    at = seen.rfind(b'"usage"', max(0, len(seen) - _USAGE_BYTES))
+    if at < 0:
+        return _NO_USAGE
+    # Where its event begins: only that much of the end has to be taken apart.
+    begin = -1
+    for end in _ENDS:
+        begin = max(begin, seen.rfind(end, max(begin, 0), at))
+    events = [data for data in map(_data, _EVENT_END.split(bytes(seen[begin + 1 :]))) if data]
+    found = (_usage(_parse(data)) for data in reversed(events[:_LAST_EVENTS]))
+    return next((usage for usage in found if usage is not None), _NO_USAGE)
 
 
 def _data(event: bytes) -> bytes | None:

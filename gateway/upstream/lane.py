@@ -46,13 +46,13 @@ class Exchange:
     __slots__ = (
         "_fault",
         "_lane",
-        "_need",
-        "_parts",
-        "_size",
         "_take",
         "headers",
         "is_ended",
+        "need",
+        "parts",
         "since",
+        "size",
         "status",
         "waiter",
     )
@@ -63,12 +63,13 @@ class Exchange:
         self.is_ended = False
         # When the engine last sent something for which somebody waits, by the loop's clock.
         self.since = 0.0
-        self._lane = lane
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._need = 1
-        self._take: Callable[[bytes], bool] | None = None
+        # What of the body lies here unread, and how much of that somebody waits for.
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.need = 1
         self.waiter: Signal | None = None  # of whoever waits for the engine
+        self._lane = lane
+        self._take: Callable[[bytes], bool] | None = None
         self._fault: Exception | None = None
 
     def begun(self) -> Coroutine[Any, None, None]:
@@ -77,30 +78,32 @@ class Exchange:
 
     async def read(self) -> bytes:
         """See EngineAnswer."""
-        if not self._parts:
+        if not self.parts:
             await self._until(1)
         return self._all()
 
-    async def forward(self, take: Callable[[bytes], bool]) -> bool:
+    async def forward(self, take: Callable[[bytes], bool]) -> bytes | None:
         """See EngineAnswer. The bytes go on in the loop's own call that brought them: no task wakes for each."""
-        if self._parts and not take(self._all()):
-            return False
         if not self.is_ended:
+            if self.parts and not take(self._all()):
+                return None
             self._take = take
             try:
                 await self._until(_NEVER)
             finally:
                 self._take = None
         if self._fault is not None:
+            if self.parts:
+                take(self._all())
             raise self._fault
-        return self.is_ended and not self._parts
+        return self._all() if self.is_ended else None
 
     async def whole(self, most: int) -> bytes:
         """See EngineAnswer."""
         if not self.is_ended:
             self._lane.resume()
             await self._until(most + 1)
-        if self._size > most:
+        if self.size > most:
             message = f"The engine's answer is over {most} bytes."
             raise EngineUnreadable(message)
         if self._fault is not None:
@@ -112,50 +115,44 @@ class Exchange:
         if not self.is_ended:
             self._lane.give_up()
 
-    def add(self, data: bytes) -> bool:
-        """Take bytes of the body; False when there are more unread than should be."""
-        self._parts.append(data)
-        self._size += len(data)
-        return self._size < _HIGH_WATER or self._need > _HIGH_WATER
-
     def end(self, fault: Exception | None = None) -> None:
         """No more will come."""
         self.is_ended = True
         self._fault = fault
         if isinstance(fault, EngineUnreadable):
             # What came before it can't be trusted either: it may be a part of what was meant otherwise.
-            self._parts.clear()
-            self._size = 0
+            self.parts.clear()
+            self.size = 0
         self.wake()
 
     def wake(self) -> None:
-        """Let who waits go on, if there is what it waits for."""
+        """Let who waits go on, if there is what it waits for. What came together with the end waits for that."""
         take = self._take
-        if take is not None and self._parts and not take(self._all()):
-            self._take, self._need = None, 0
-        if self.waiter is not None and (self.is_ended or self._size >= self._need):
+        if take is not None and self.parts and not self.is_ended and not take(self._all()):
+            self._take, self.need = None, 0
+        if self.waiter is not None and (self.is_ended or self.size >= self.need):
             self.waiter.fire()
 
     async def _until(self, need: int) -> None:
         """Wait until `need` bytes lie here unread or the answer has ended; raises its fault."""
-        if not self.is_ended and self._size < need:
+        if not self.is_ended and self.size < need:
             loop = self._lane.loop
-            self._need, self.since = need, loop.time()
+            self.need, self.since = need, loop.time()
             waiter = self.waiter = Signal(loop)
             try:
                 await waiter
             finally:
-                self.waiter, self._need = None, 1
-        if self._fault is not None and self._size < need:
+                self.waiter, self.need = None, 1
+        if self._fault is not None and self.size < need:
             raise self._fault
 
     def _all(self) -> bytes:
-        parts = self._parts
+        parts = self.parts
         if not parts:
             return b""
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
-        self._size = 0
+        self.size = 0
         if self._lane.is_paused and not self.is_ended:  # from then on the lane may be another's
             self._lane.resume()
         return data
@@ -309,7 +306,9 @@ class Lane(asyncio.Protocol):
         if exchange is None or not self._is_open:
             return
         self._overhead = 0
-        if not exchange.add(data) and not self.is_paused:
+        exchange.parts.append(data)
+        exchange.size += len(data)
+        if exchange.size >= _HIGH_WATER and exchange.need <= _HIGH_WATER and not self.is_paused:
             self.is_paused = True
             self._transport.pause_reading()
 

@@ -40,10 +40,11 @@ class EngineAnswer(Protocol):
         Raises EngineBroken, EngineSilent or EngineUnreadable.
         """
 
-    async def forward(self, take: Callable[[bytes], bool]) -> bool:
-        """Give what follows to `take` as it comes, until the end (True) or until `take` returns False (False).
+    async def forward(self, take: Callable[[bytes], bool]) -> bytes | None:
+        """Give what follows to `take` as it comes; return what came together with the end, which may be nothing.
 
-        What `take` was given it has taken, also when it returns False: it has enough for now. Raises as `read` does.
+        None when `take` returned False: what it was given it has taken, and it has enough for now. Raises as `read`
+        does, after `take` was given all that came.
         """
 
     async def whole(self, most: int) -> bytes:

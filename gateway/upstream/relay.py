@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from gateway.errors import EngineUnreadable
-from gateway.upstream.answers import Usage, UsageTail, check_json_answer, first_event_is_right
+from gateway.upstream.answers import LONGEST_END, Usage, check_json_answer, first_event_is_right, keep_end, usage_at_end
 from gateway.upstream.ports import EngineAnswer, media_of
 from gateway.wire.connection import Responder
 
@@ -38,24 +38,28 @@ async def relay(
 async def _relay_stream(
     answer: EngineAnswer, engine_name: str | None, responder: Responder, on_first_byte: Callable[[], None]
 ) -> Usage:
-    tail = UsageTail()
-    connection, feed = responder.connection, tail.feed
+    connection = responder.connection
     write = connection.write
+    seen = bytearray()
 
     def take(data: bytes) -> bool:
-        feed(data)
+        seen.extend(data)
+        if len(seen) > LONGEST_END:
+            keep_end(seen)
         write(data)
         return not connection.is_slow
 
     head = await _checked_head(answer, engine_name)
     on_first_byte()
-    await responder.start(answer.status, _kept(answer.headers))
-    take(head)
-    await responder.drained()
-    while not await answer.forward(take):
+    await responder.start(answer.status, _kept(answer.headers), head)
+    seen.extend(head)
+    last = None
+    while last is None:
         await responder.drained()
-    responder.finish()
-    return tail.usage()
+        last = await answer.forward(take)
+    responder.finish(last)
+    seen.extend(last)
+    return usage_at_end(seen)
 
 
 async def _checked_head(answer: EngineAnswer, engine_name: str | None) -> bytes:

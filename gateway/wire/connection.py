@@ -13,7 +13,7 @@ _PATIENCE_S = 60.0
 class Connection(Protocol):
     """A client's connection, as the server knows it: what a request's answer is written to.
 
-    An answer is `begin`, any number of `write`, `end`; or `whole`. To a client that is gone nothing is written. Who
+    An answer is `begin`, any number of `write`, `end`; or `whole`: each of them is one write to the socket. To a client that is gone nothing is written. Who
     answers is cancelled when the connection ends.
     """
 
@@ -23,14 +23,14 @@ class Connection(Protocol):
     def invite(self) -> None:
         """Let the client go on sending the body of the request that is being answered."""
 
-    def begin(self, status: int, lines: bytes) -> None:
-        """Write the head of an answer whose length isn't known; `lines` are its headers."""
+    def begin(self, status: int, lines: bytes, first: bytes) -> None:
+        """Write the head of an answer whose length isn't known, and the `first` of its body; `lines` are its headers."""
 
     def write(self, data: bytes) -> None:
         """Write bytes of its body; never none."""
 
-    def end(self) -> None:
-        """Write its end."""
+    def end(self, last: bytes) -> None:
+        """Write the `last` of its body, which may be nothing, and its end."""
 
     def whole(self, status: int, lines: bytes, body: bytes, *, closes: bool) -> None:
         """Write a complete answer; after one that `closes` the connection ends."""
@@ -133,21 +133,21 @@ class Responder:
         """Say by these header lines what answers, instead of what was said before."""
         self._told = lines
 
-    async def start(self, status: int, headers: Headers) -> None:
-        """Send the status line and headers of an answer that comes in parts."""
+    async def start(self, status: int, headers: Headers, first: bytes = b"") -> None:
+        """Send the status line and headers of an answer that comes in parts, and the first of these if it's there."""
         if self.connection.is_slow:
             await self.drained()
         self.status = status
-        self.connection.begin(status, self._all(headers))
+        self.connection.begin(status, self._all(headers), first)
 
     def write(self, data: bytes) -> bool:
         """Send bytes of the body; False if the client is slow, so that `drained` is to be awaited before the next."""
         self.connection.write(data)
         return not self.connection.is_slow
 
-    def finish(self) -> None:
-        """Send the end of an answer that came in parts."""
-        self.connection.end()
+    def finish(self, last: bytes = b"") -> None:
+        """Send the end of an answer that came in parts, and the last of these if it's still here."""
+        self.connection.end(last)
 
     async def whole(self, status: int, headers: Headers, body: bytes, *, closes: bool = False) -> None:
         """Send a complete answer with its length; after one that `closes` the connection ends."""

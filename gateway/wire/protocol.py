@@ -42,6 +42,7 @@ _REFUSALS = {
 }
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE = b"connection: close\r\n"
+_LAST_CHUNK = b"0\r\n\r\n"
 
 # The names that most clients send, as they write them.
 _NAMES = {
@@ -134,22 +135,22 @@ class GatewayHttp(asyncio.Protocol):
             self._transport.write(_CONTINUE)
         self._resume()
 
-    def begin(self, status: int, lines: bytes) -> None:
+    def begin(self, status: int, lines: bytes, first: bytes) -> None:
         """See Connection."""
         if not self.is_gone:
             self._is_started = True
             head = b"%b%btransfer-encoding: chunked\r\n%b\r\n" % (_STATUS[status], lines, self._last_line())
-            self._transport.write(head)
+            self._transport.write(head + _chunk(first))
 
     def write(self, data: bytes) -> None:
         """See Connection."""
         if not self.is_gone:
             self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
 
-    def end(self) -> None:
+    def end(self, last: bytes) -> None:
         """See Connection."""
         if not self.is_gone:
-            self._transport.write(b"0\r\n\r\n")
+            self._transport.write(_chunk(last) + _LAST_CHUNK)
             self._complete()
 
     def whole(self, status: int, lines: bytes, body: bytes, *, closes: bool) -> None:
@@ -354,6 +355,11 @@ def _path(target: bytes) -> str:
     raw = target.partition(b"?")[0] if target.startswith(b"/") else httptools.parse_url(target).path or b"/"
     path = raw.decode("latin-1")
     return unquote(path) if "%" in path else path
+
+
+def _chunk(data: bytes) -> bytes:
+    """The data as a chunk; nothing of nothing, which would end the answer."""
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
 
 
 def _status_line(status: int) -> bytes:

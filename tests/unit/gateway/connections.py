@@ -24,12 +24,14 @@ class FakeConnection:
     def invite(self) -> None:
         self.invited += 1
 
-    def begin(self, status: int, lines: bytes) -> None:
+    def begin(self, status: int, lines: bytes, first: bytes) -> None:
         assert self.status is None
         assert not lines or lines.endswith(b"\r\n")
         pairs = [line.split(b": ", 1) for line in lines.split(b"\r\n")[:-1]]
         self.status, self.headers = status, {pair[0]: pair[1] for pair in pairs}
         assert len(self.headers) == len(pairs)
+        if first:
+            self.write(first)
 
     def write(self, data: bytes) -> None:
         assert data
@@ -37,16 +39,18 @@ class FakeConnection:
         assert not self.is_complete
         self.parts.append(data)
 
-    def end(self) -> None:
+    def end(self, last: bytes) -> None:
         assert self.status is not None
         assert not self.is_complete
+        if last:
+            self.write(last)
         self.is_complete = True
 
     def whole(self, status: int, lines: bytes, body: bytes, *, closes: bool) -> None:
-        self.begin(status, lines + b"content-length: %d\r\n" % len(body))
+        self.begin(status, lines + b"content-length: %d\r\n" % len(body), b"")
         self.closes = closes
         self.parts.append(body)
-        self.end()
+        self.end(b"")
 
     async def drained(self) -> None:
         await self.has_drained.wait()

@@ -32,11 +32,11 @@ class FakeAnswer:
             raise EngineBroken("broken")
         return b""
 
-    async def forward(self, take: Callable[[bytes], bool]) -> bool:
+    async def forward(self, take: Callable[[bytes], bool]) -> bytes | None:
         while part := await self.read():
             if not take(part):
-                return False
-        return True
+                return None
+        return b""
 
     async def whole(self, most: int) -> bytes:
         parts = []

@@ -3,7 +3,14 @@ import json
 import pytest
 
 from gateway.errors import EngineUnreadable, VersionMismatch
-from gateway.upstream.answers import Usage, UsageTail, check_json_answer, first_event_is_right
+from gateway.upstream.answers import (
+    LONGEST_END,
+    Usage,
+    check_json_answer,
+    first_event_is_right,
+    keep_end,
+    usage_at_end,
+)
 
 MINE = "lk-mine"
 
@@ -65,10 +72,7 @@ def test_a_stream_that_is_no_json_is_unreadable() -> None:
 
 
 def usage_of(*chunks: bytes) -> Usage:
-    tail = UsageTail()
-    for chunk in chunks:
-        tail.feed(chunk)
-    return tail.usage()
+    return usage_at_end(bytearray(b"".join(chunks)))
 
 
 LAST = event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 9}})
@@ -79,18 +83,11 @@ def test_the_usage_stands_in_the_last_events() -> None:
     assert usage_of(event({"usage": None}), LAST, DONE) == Usage(7, 9)
 
 
-def test_the_usage_is_found_however_the_bytes_are_cut() -> None:
-    stream = event({"choices": [1]}) + LAST + DONE
-    assert usage_of(*(bytes([byte]) for byte in stream)) == Usage(7, 9)
-
-
 def test_a_long_stream_keeps_only_its_end() -> None:
-    tail = UsageTail()
-    for _ in range(1000):
-        tail.feed(event({"text": "x" * 1000}))
-    tail.feed(LAST + DONE)
-    assert tail.usage() == Usage(7, 9)
-    assert len(tail._tail) < 200_000
+    seen = bytearray(event({"text": "x" * 2 * LONGEST_END}) + LAST + DONE)
+    keep_end(seen)
+    assert len(seen) < LONGEST_END
+    assert usage_at_end(seen) == Usage(7, 9)
 
 
 def test_a_stream_without_usage_says_nothing() -> None:
