@@ -22,7 +22,7 @@ endef
 # Where bytecode is not kept, each of the many processes that tests start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup engine demo up test test-fast test-e2e test-chaos lint types format bench-validation bench-revocation bench-upload bench-audit bench-coldpath bench-planner bench-replay bench-cache bench-agent bench-gateway bench-gateway-faults soak-gateway bench-judge bench-release clean
+.PHONY: help setup engine demo up test test-fast test-compiled test-e2e test-chaos lint types format bench-validation bench-revocation bench-upload bench-audit bench-coldpath bench-planner bench-replay bench-cache bench-agent bench-gateway bench-gateway-faults soak-gateway bench-judge bench-release clean
 
 help:  ## Show this help
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,10 @@ format: $(SETUP)  ## Write the style
 
 test-fast: $(SETUP)  ## Everything without an engine or the whole stack; under 3 minutes
 	$(PY) -m pytest -m "not e2e" -n $(WORKERS)
+
+test-compiled: $(SETUP)  ## The gateway's tests on its compiled form, which is what the image has
+	export PYTHONSAFEPATH=1 PYTHONPATH=$$($(PY) -m deploy.compiled) && $(PY) -m pytest -p gateway -m "not e2e" -n $(WORKERS) \
+		tests/unit/gateway tests/integration/gateway tests/property/test_engine_bytes.py tests/property/test_engine_reads.py
 
 test-e2e: engine  ## The real engine and the whole stack of processes
 	$(TEST_E2E)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Coroutine
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from gateway.path.calls import engine_call
 from gateway.path.retries import UNTOUCHED, RetryBudget, may_be_sent_again
 from gateway.path.targets import Ask, Target, Targets
 from gateway.routing.absences import Absences
-from gateway.routing.admit import estimate_tokens
+from gateway.routing.admit import Account, estimate_tokens
 from gateway.routing.current import CurrentSnapshot
 from gateway.routing.snapshot import TenantRules
 from gateway.shadow.mirror import Mirror
@@ -42,6 +43,14 @@ class Totals:
 
     version_mismatch: int = 0
     retries: int = 0
+
+
+@dataclass(slots=True)
+class _Tries:
+    """What became of one request so far: the nodes that failed, and whether one of them may have worked on it."""
+
+    nodes: AbstractSet[str] = frozenset()
+    sent_again: bool = False
 
 
 @dataclass(slots=True)
@@ -77,14 +86,22 @@ class CompletionPath:
         """Answer the request; raises a GatewayError, after the first byte too when the stream breaks."""
         rules = self._current.get().rules[trace.tenant]
         estimated = self._estimate(ask, rules)
+        account = self._enter(rules, estimated, responder)
+        self._budget.earn()
+        tries = _Tries()
         try:
-            account = self._limits.enter(rules, tokens=estimated)
-        finally:
-            # Also for who is refused.
-            if rules.requests_per_minute is not None or rules.tokens_per_minute is not None:
-                responder.annotate(self._limits.headers(rules.tenant))
-        try:
-            await self._answer(ask, trace, responder)
+            while True:
+                target = self._targets.find(ask, trace, responder, tried=tries.nodes)
+                if not isinstance(target, Target):
+                    await target
+                    continue
+                try:
+                    await self._attempt(ask, target, trace, responder)
+                except EngineFault as error:
+                    if not self._tries_again(error, target, tries, trace, responder):
+                        raise
+                else:
+                    return
         finally:
             # What never went to an engine took no tokens, whatever it was estimated at.
             usage = trace.usage if trace.sent_at else _NO_TOKENS
@@ -101,24 +118,26 @@ class CompletionPath:
             return 0
         return estimate_tokens(ask.body, body_bytes=ask.size, mean_answer=self._limits.mean_answer)
 
-    async def _answer(self, ask: Ask, trace: Trace, responder: Responder) -> None:
-        self._budget.earn()
-        sent_again = False
-        tried: set[str] = set()
-        while True:
-            target = await self._targets.find(ask, trace, responder, tried=tried)
-            try:
-                await self._attempt(ask, target, trace, responder)
-            except EngineFault as error:
-                self._note(error, target)
-                if responder.started or not self._may_retry(error, target, trace, sent_again=sent_again):
-                    raise
-                sent_again = sent_again or not isinstance(error, UNTOUCHED)
-                tried.add(target.candidate.node.name)
-                trace.retries += 1
-                self.totals.retries += 1
-            else:
-                return
+    def _enter(self, rules: TenantRules, estimated: int, responder: Responder) -> Account:
+        try:
+            return self._limits.enter(rules, tokens=estimated)
+        finally:
+            # Also for who is refused.
+            if rules.requests_per_minute is not None or rules.tokens_per_minute is not None:
+                responder.annotate(self._limits.headers(rules.tenant))
+
+    def _tries_again(
+        self, error: EngineFault, target: Target, tries: _Tries, trace: Trace, responder: Responder
+    ) -> bool:
+        """Whether another try follows one that failed; counts it if so."""
+        self._note(error, target)
+        if responder.started or not self._may_retry(error, target, trace, sent_again=tries.sent_again):
+            return False
+        tries.sent_again = tries.sent_again or not isinstance(error, UNTOUCHED)
+        tries.nodes = {*tries.nodes, target.candidate.node.name}
+        trace.retries += 1
+        self.totals.retries += 1
+        return True
 
     def _may_retry(self, error: EngineFault, target: Target, trace: Trace, *, sent_again: bool) -> bool:
         if isinstance(error, UNTOUCHED):

@@ -9,8 +9,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
-
 from gateway.completions import CompletionPath
 from gateway.errors import ClientGone, EngineFault, GatewayError, MethodNotAllowed, NotAuthenticated, RouteNotFound
 from gateway.feedback import LONGEST_BODY, Feedback, mark_document
@@ -105,7 +103,16 @@ class Service:
     async def _answer(self, endpoint: Endpoint, request: Request, trace: Trace, responder: Responder) -> None:
         status, kind = None, "cancelled"
         try:
-            await self._complete(endpoint, request, trace, responder)
+            trace.tenant = self._tenant(request, trace.at)
+            check_media(request)
+            limits = self._limits
+            raw = whole_body(request, limits) if request.is_whole else await wait_for_body(request, limits)
+            body = parse_json_object(raw, max_depth=limits.max_depth)
+            check_fields(body, endpoint)
+            trace.stream = body.get("stream") is True
+            headers = request.headers
+            ask = Ask(endpoint, headers, body, len(raw), session_key(headers, body))
+            await self._path.serve(ask, trace=trace, responder=responder)
             kind = ""
         except ClientGone:
             status, kind = _CLIENT_GONE_STATUS, _CLIENT_GONE
@@ -125,16 +132,6 @@ class Service:
                 record = trace.record(status=status or responder.status or 0, error_kind=kind)
                 self._records.add(record)
                 self._board.counts.observe(record)
-
-    async def _complete(self, endpoint: Endpoint, request: Request, trace: Trace, responder: Responder) -> None:
-        trace.tenant = self._tenant(request, trace.at)
-        limits = self._limits
-        body = await _body(request, limits)
-        check_fields(body, endpoint)
-        trace.stream = body.get("stream") is True
-        headers = request.headers
-        ask = Ask(endpoint, headers, body, _size(headers, body), session_key(headers, body))
-        await self._path.serve(ask, trace=trace, responder=responder)
 
     def _handler(self, request: Request) -> Handler:
         route = self._routes.get(request.path)
@@ -169,7 +166,10 @@ class Service:
     async def _take_mark(self, request: Request, responder: Responder) -> None:
         at = datetime.now(UTC)
         tenant = self._tenant(request, at)
-        mark = self._feedback.take(await _body(request, self._mark_limits), tenant=tenant, at=at)
+        check_media(request)
+        limits = self._mark_limits
+        raw = await wait_for_body(request, limits)
+        mark = self._feedback.take(parse_json_object(raw, max_depth=limits.max_depth), tenant=tenant, at=at)
         await send_json(responder, mark_document(mark), status=_ACCEPTED)
 
     async def _health(self, _: Request, responder: Responder) -> None:
@@ -208,15 +208,3 @@ async def _refuse(error: GatewayError, responder: Responder) -> None:
         await send_error(responder, error)
     except ClientGone:
         _log.debug("the client left before it was told of %s", error.code)
-
-
-async def _body(request: Request, limits: BodyLimits) -> dict[str, object]:
-    check_media(request)
-    raw = whole_body(request, limits) if request.is_whole else await wait_for_body(request, limits)
-    return parse_json_object(raw, max_depth=limits.max_depth)
-
-
-def _size(headers: Mapping[str, str], body: Mapping[str, object]) -> int:
-    """Bytes of the body, as declared, or without its blanks where it came in chunks."""
-    declared = headers.get("content-length", "")
-    return int(declared) if declared.isdecimal() else len(orjson.dumps(body))

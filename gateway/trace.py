@@ -22,13 +22,19 @@ class Trace:
     """
 
     # Most of it is never set: a request pays for what it has.
-    tenant = alias = tier = side = fallback = ""
+    alias: str = ""
+    tier: str = ""
+    side: str = ""
+    fallback: str = ""
     version_id: "UUID | None" = None
     node: str | None = None
-    stream = False
-    retries = 0
-    sent_at = first_byte_at = load_s = engine_s = last_engine_s = 0.0
-    usage = _NO_USAGE
+    stream: bool = False
+    retries: int = 0
+    sent_at: float = 0.0
+    first_byte_at: float = 0.0
+    load_s: float = 0.0
+    engine_s: float = 0.0
+    last_engine_s: float = 0.0
 
     def __init__(self, request_id: str, *, tenant: str = "", path: str = "") -> None:
         """Begin now."""
@@ -37,6 +43,7 @@ class Trace:
         self.arrived = time.monotonic()
         self.tenant = tenant
         self.path = path
+        self.usage = _NO_USAGE
 
     def mark_sent(self) -> None:
         """The request goes out to an engine now."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bench.gateway.installs import LITELLM, VLLM_ROUTER, environment
 from bench.gateway.load import Target
 from bench.gateway.processes import GATEWAY_CORE, OTHERS_CORE, Pinned, wait_until_ready
+from deploy.compiled import compiled_gateway
 from deploy.embedded.ports import LOOPBACK, free_port
 from deploy.embedded.postgres import GATEWAY
 from deploy.embedded.system.secret_files import random_text
@@ -86,10 +87,12 @@ def direct(setting: Setting) -> Arm:
 
 
 def lorekeeper(setting: Setting, **more: str) -> Arm:
-    """One gateway process with its defaults, but for the variables in ``more``."""
+    """One gateway process with its defaults, but for the variables in ``more``; compiled, as the image has it."""
     port = free_port()
     env = {
         "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(compiled_gateway()),
+        "PYTHONSAFEPATH": "1",
         "LOREKEEPER_GATEWAY_DB_URL": setting.postgres.url(GATEWAY),
         "LOREKEEPER_WEB_URL": f"http://{LOOPBACK}:9",
         "LOREKEEPER_GATEWAY_TOKEN": "lk_bench",

@@ -106,7 +106,7 @@ def added(all_figures: Iterable[Figures]) -> Figures:
         first_byte = [one + other for one, other in zip(first_byte, figures["first_byte"], strict=True)]
         total = [one + other for one, other in zip(total, figures["total"], strict=True)]
         for adapter in figures["adapters"]:
-            _join(adapters, Adapter(*adapter))
+            _join(adapters, adapter)
         for node, state in figures["breakers"].items():
             breakers[node] = max(breakers.get(node, ""), state, key=_SEVERITY.index)
     return Figures(
@@ -141,7 +141,11 @@ def read_figures(page: bytes) -> Figures | None:
     """The figures on a page; None if there are none."""
     if not page:
         return None
-    figures: Figures = orjson.loads(page)
+    read = orjson.loads(page)
+    # JSON has no tuples.
+    read["ended"] = [tuple(ended) for ended in read["ended"]]
+    read["adapters"] = [Adapter(*adapter) for adapter in read["adapters"]]
+    figures: Figures = read
     return figures
 
 

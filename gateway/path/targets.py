@@ -1,8 +1,9 @@
 """What answers a request, a version or a base model, and on which node: after a wait, or in another's place."""
 
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Coroutine, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from gateway.cold import ColdLoads
 from gateway.errors import NodesDown, NotLoaded
@@ -74,32 +75,32 @@ class Targets:
         self._cold_wait_s = cold_wait_s
         self._routes = Routes()
 
-    async def find(self, ask: Ask, trace: Trace, responder: Responder, *, tried: Container[str] = _NOBODY) -> Target:
-        """The target; a node in `tried` only if there is no other.
+    def find(
+        self, ask: Ask, trace: Trace, responder: Responder, *, tried: Container[str] = _NOBODY
+    ) -> Target | Coroutine[Any, Any, None]:
+        """The target, a node in `tried` only if there is no other; or what to wait for before it's asked for again.
 
-        Raises what `resolve`, ColdLoads.wait and Crowd.wait raise, NotLoaded and NodesDown.
+        Raises what `resolve` raises, NotLoaded and NodesDown; the wait what ColdLoads.wait and Crowd.wait raise.
         """
+        snapshot = self._current.get()
         key = ask.session or trace.request_id
-        while True:
-            snapshot = self._current.get()
-            route = self._routes.of(snapshot, tenant=trace.tenant, model=ask.body.get("model"), key=key)
-            if trace.fallback:
-                trace.fallback = trace.tier = ""
-            _tell(route, trace)
-            found = self._found(snapshot, route)
-            chosen = self._choose(snapshot, found, ask, trace, tried)
-            if isinstance(chosen, Candidate):
-                return _taken(Target(chosen, route, len(found) - 1, snapshot), trace, responder)
-            if isinstance(route, BaseRoute):
-                raise _all_down(route)
-            responder.tell(header_lines({b"x-lorekeeper-version": route.label}))
-            if chosen is Miss.CROWDED:
-                await self._wait_for_room(snapshot, route, found, ask, trace)
-                continue
-            instead = self._instead(snapshot, route, ask, trace, tried)
-            if instead is not None:
-                return _taken(instead, trace, responder)
-            await self._wait_for_load(snapshot, route, ask, trace)
+        route = self._routes.of(snapshot, tenant=trace.tenant, model=ask.body.get("model"), key=key)
+        if trace.fallback:
+            trace.fallback = trace.tier = ""
+        _tell(route, trace)
+        found = self._found(snapshot, route)
+        chosen = self._choose(snapshot, found, ask, trace, tried)
+        if isinstance(chosen, Candidate):
+            return _taken(Target(chosen, route, len(found) - 1, snapshot), trace, responder)
+        if isinstance(route, BaseRoute):
+            raise _all_down(route)
+        responder.tell(header_lines({b"x-lorekeeper-version": route.label}))
+        if chosen is Miss.CROWDED:
+            return self._wait_for_room(snapshot, route, found, ask, trace)
+        instead = self._instead(snapshot, route, ask, trace, tried)
+        if instead is not None:
+            return _taken(instead, trace, responder)
+        return self._wait_for_load(snapshot, route, ask, trace)
 
     def _found(self, snapshot: RoutingSnapshot, route: Route | BaseRoute) -> tuple[Candidate, ...]:
         if isinstance(route, Route):

@@ -158,8 +158,8 @@ class Exchange:
         return data
 
 
-class Lane(asyncio.Protocol):
-    """A connection that carries one exchange at a time."""
+class Lane:
+    """A connection that carries one exchange at a time; an asyncio.Protocol by what it has."""
 
     def __init__(self, owner: LaneOwner, origin: object, loop: asyncio.AbstractEventLoop) -> None:
         """Tell `owner` when it's free or gone; `origin` is whatever the owner knows it by."""
@@ -255,6 +255,12 @@ class Lane(asyncio.Protocol):
     def eof_received(self) -> None:
         """See asyncio; the transport closes after it."""
         self._is_spoilt = True
+
+    def pause_writing(self) -> None:
+        """See asyncio: a request is in memory as a whole anyhow."""
+
+    def resume_writing(self) -> None:
+        """See asyncio."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio."""

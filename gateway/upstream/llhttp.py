@@ -4,9 +4,8 @@ An empty relay of small requests on one core, 64 connections, uvicorn in front: 
 11,100 with aiohttp's, 1,120 with httpx. aiohttp's stands behind the same port and passes the same tests.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import lru_cache
+from typing import Self
 
 from gateway.errors import EngineDropped, EngineUnreachable
 from gateway.upstream.lane import Exchange, Lane, StaleLane
@@ -18,11 +17,19 @@ _FIXED = "accept-encoding: identity\r\nuser-agent: lorekeeper-gateway\r\n"
 
 
 class LlhttpUpstream:
-    """Calls engines over a pool of lanes."""
+    """Calls engines over a pool of lanes, which is closed when the `async with` over it ends."""
 
     def __init__(self, pool: LanePool) -> None:
-        """Use the pool; the caller closes it."""
+        """Use the pool."""
         self._pool = pool
+
+    async def __aenter__(self) -> Self:
+        """Begin with nothing opened."""
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        """Close all connections."""
+        self._pool.close()
 
     async def send(self, call: EngineCall) -> Exchange:
         """See Upstream."""
@@ -49,14 +56,9 @@ class LlhttpUpstream:
             raise EngineDropped(message) from error
 
 
-@asynccontextmanager
-async def llhttp_upstream(limits: PoolLimits) -> AsyncIterator[LlhttpUpstream]:
-    """A client with a pool of its own, closed at the end."""
-    pool = LanePool(limits)
-    try:
-        yield LlhttpUpstream(pool)
-    finally:
-        pool.close()
+def llhttp_upstream(limits: PoolLimits) -> LlhttpUpstream:
+    """A client with a pool of its own."""
+    return LlhttpUpstream(LanePool(limits))
 
 
 async def _begun(lane: Lane, head: bytes, body: bytes) -> Exchange:

@@ -7,6 +7,7 @@ timer looks after all of them: it closes what has been idle for too long and end
 import asyncio
 import ssl
 from dataclasses import dataclass, field
+from typing import cast
 from urllib.parse import urlsplit
 
 from gateway.errors import EngineUnreachable
@@ -165,9 +166,13 @@ class LanePool:
         self._look_after(loop)
         try:
             async with asyncio.timeout(self._limits.connect_s):
-                _transport, lane = await loop.create_connection(
-                    lambda: Lane(self, origin, loop), origin.host, origin.port, ssl=self._tls_of(origin)
+                _transport, protocol = await loop.create_connection(
+                    lambda: cast("asyncio.Protocol", Lane(self, origin, loop)),
+                    origin.host,
+                    origin.port,
+                    ssl=self._tls_of(origin),
                 )
+                lane = cast("Lane", protocol)
         except (
             OSError,
             UnicodeError,

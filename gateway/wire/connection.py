@@ -13,8 +13,8 @@ _PATIENCE_S = 60.0
 class Connection(Protocol):
     """A client's connection, as the server knows it: what a request's answer is written to.
 
-    An answer is `begin`, any number of `write`, `end`; or `whole`: each of them is one write to the socket. To a client that is gone nothing is written. Who
-    answers is cancelled when the connection ends.
+    An answer is `begin`, any number of `write`, `end`; or `whole`: each of them is one write to the socket. To a client
+    that is gone nothing is written. Who answers is cancelled when the connection ends.
     """
 
     is_gone: bool  # it has ended
@@ -24,7 +24,7 @@ class Connection(Protocol):
         """Let the client go on sending the body of the request that is being answered."""
 
     def begin(self, status: int, lines: bytes, first: bytes) -> None:
-        """Write the head of an answer whose length isn't known, and the `first` of its body; `lines` are its headers."""
+        """Write the head of an answer of unknown length, with these header lines, and the `first` of its body."""
 
     def write(self, data: bytes) -> None:
         """Write bytes of its body; never none."""
@@ -74,12 +74,14 @@ class Request:
         """Bytes of the body have arrived."""
         self._parts.append(data)
         self.unread += len(data)
-        self._tell()
+        if self._arrival is not None:
+            self._tell(self._arrival)
 
     def end(self) -> None:
         """The body has arrived whole."""
         self.is_whole = True
-        self._tell()
+        if self._arrival is not None:
+            self._tell(self._arrival)
 
     def take(self) -> bytes:
         """What has arrived of the body and wasn't taken."""
@@ -97,9 +99,10 @@ class Request:
         self._arrival = asyncio.get_running_loop().create_future()
         await self._arrival
 
-    def _tell(self) -> None:
-        if self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
+    def _tell(self, arrival: asyncio.Future[None]) -> None:
+        self._arrival = None
+        if not arrival.done():
+            arrival.set_result(None)
 
 
 class Responder:

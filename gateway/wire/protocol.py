@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import unquote
@@ -95,8 +96,8 @@ class Reception:
             self._look_later(loop)
 
 
-class GatewayHttp(asyncio.Protocol):
-    """One connection of a client; see `gateway.wire.connection.Connection`."""
+class GatewayHttp:
+    """One connection of a client; see `gateway.wire.connection.Connection`. An asyncio.Protocol by what it has."""
 
     def __init__(self, reception: Reception, server: ServerState, loop: asyncio.AbstractEventLoop) -> None:
         """Hand requests over to the reception's service."""
@@ -200,6 +201,9 @@ class GatewayHttp(asyncio.Protocol):
         self.resume_writing()
         if self._work is not None and not self._is_complete:
             self._work.cancel()
+
+    def eof_received(self) -> None:
+        """See asyncio; the transport closes after it, and whoever answers hears that the client is gone."""
 
     def pause_writing(self) -> None:
         """See asyncio."""
@@ -350,6 +354,7 @@ class GatewayHttp(asyncio.Protocol):
         self._transport.close()
 
 
+@lru_cache(maxsize=256)
 def _path(target: bytes) -> str:
     """The decoded path of a request's target; raises httptools.HttpParserInvalidURLError."""
     raw = target.partition(b"?")[0] if target.startswith(b"/") else httptools.parse_url(target).path or b"/"

@@ -10,6 +10,8 @@ from gateway.service import Service
 from gateway.wire.body import BodyLimits
 from gateway.wire.connection import Request, Responder
 from tests.unit.gateway.connections import FakeConnection
+from tests.unit.gateway.paths import Gateway
+from tests.unit.gateway.worlds import World
 
 
 async def test_a_client_that_leaves_is_no_failure_of_the_gateway(
@@ -18,7 +20,7 @@ async def test_a_client_that_leaves_is_no_failure_of_the_gateway(
     monkeypatch.setattr("gateway.service.Responder", partial(Responder, patience_s=0.01))
     service = Service(
         current=CurrentSnapshot(),
-        path=cast("Any", None),
+        path=Gateway(World()).path,
         records=cast("Any", None),
         feedback=cast("Any", None),
         limits=BodyLimits(100, 5, 1.0),
