@@ -61,7 +61,7 @@ test-fast: $(SETUP)  ## Everything without an engine or the whole stack; under 3
 	$(PY) -m pytest -m "not e2e" -n $(WORKERS)
 
 test-compiled: $(SETUP)  ## The gateway's tests on its compiled form, which is what the image has
-	export PYTHONSAFEPATH=1 PYTHONPATH=$$($(PY) -m deploy.compiled) && $(PY) -m pytest -p gateway -m "not e2e" -n $(WORKERS) \
+	cd $$($(PY) -m deploy.compiled) && $(CURDIR)/$(PY) -m pytest -m "not e2e" -n $(WORKERS) \
 		tests/unit/gateway tests/integration/gateway tests/property/test_engine_bytes.py tests/property/test_engine_reads.py
 
 test-e2e: engine  ## The real engine and the whole stack of processes

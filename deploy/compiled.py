@@ -1,7 +1,7 @@
-"""``python -m deploy.compiled``: this tree built as an image has it, its gateway compiled; prints the folder.
+"""``python -m deploy.compiled``: a copy of this tree with its gateway compiled, as an image has it; prints the folder.
 
-From a working tree the gateway runs as it's written. Who measures it, or tests what is delivered, builds it by this and
-puts the folder first on Python's path (with PYTHONSAFEPATH, or the tree that one stands in comes before).
+From a working tree the gateway runs as it's written. Who measures it, or tests what is delivered, does it in the copy:
+compiled beside its sources, a module would go on as it was however they are changed.
 """
 
 from __future__ import annotations
@@ -15,20 +15,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 _FOLDER = ROOT / ".lorekeeper-compiled"
+_LEFT_OUT = (".*", "build", "__pycache__", "*.egg-info")
 
 
 def compiled_gateway() -> Path:
-    """The folder of the build; made where it's missing, and anew where a source has changed (about a minute)."""
-    mark, wanted = _FOLDER / ".built", _digest()
-    if mark.exists() and mark.read_text() == wanted:
-        return _FOLDER / "lib"
+    """The folder of the copy, brought up to date; what is compiled is so anew where it has changed (about a minute)."""
+    tree, mark, wanted = _FOLDER / "tree", _FOLDER / ".built", _digest()
+    is_built = mark.exists() and mark.read_text() == wanted
+    shutil.rmtree(tree / "tests" if is_built else _FOLDER, ignore_errors=True)
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*_LEFT_OUT), dirs_exist_ok=True)
+    if not is_built:
+        _compile(tree)
+        mark.write_text(wanted)
+    return tree
+
+
+def _compile(tree: Path) -> None:
     sys.stderr.write("compiling the gateway\n")
-    shutil.rmtree(_FOLDER, ignore_errors=True)
-    # Where the build puts what it makes on its way, by the name that everybody ignores.
-    command = (sys.executable, "setup.py", "--quiet", "build", "--build-base", str(_FOLDER), "--build-lib")
     made = subprocess.run(
-        (*command, str(_FOLDER / "lib")),
-        cwd=ROOT,
+        (sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"),
+        cwd=tree,
         env={**os.environ, "LOREKEEPER_COMPILED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -37,12 +43,11 @@ def compiled_gateway() -> Path:
     )
     if made.returncode:
         raise RuntimeError(f"the gateway can't be compiled: {made.stdout}")
-    mark.write_text(wanted)
-    return _FOLDER / "lib"
+    shutil.rmtree(tree / "build")
 
 
 def _digest() -> str:
-    """Of all that the build depends on."""
+    """Of all that the compiled modules depend on."""
     digest = hashlib.sha256(sys.version.encode())
     for path in (ROOT / "setup.py", ROOT / "requirements.txt", *sorted((ROOT / "gateway").rglob("*.py"))):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())

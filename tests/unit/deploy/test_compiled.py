@@ -5,6 +5,17 @@ import pytest
 from deploy import compiled
 
 
+def a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, setup: str) -> Path:
+    """A tree to build from in place of this one."""
+    root = tmp_path / "root"
+    (root / "gateway").mkdir(parents=True)
+    (root / "setup.py").write_text(setup)
+    (root / "requirements.txt").touch()
+    monkeypatch.setattr(compiled, "ROOT", root)
+    monkeypatch.setattr(compiled, "_FOLDER", tmp_path / "built")
+    return root
+
+
 def test_every_module_that_is_compiled_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     named: list[str] = []
 
@@ -21,20 +32,36 @@ def test_every_module_that_is_compiled_exists(monkeypatch: pytest.MonkeyPatch) -
     assert all((compiled.ROOT / path).is_file() for path in named)
 
 
-def test_a_build_of_these_sources_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_FOLDER", tmp_path)
+def test_what_is_compiled_already_is_not_compiled_again_but_all_else_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = a_tree(tmp_path, monkeypatch, setup="")
+    stale = compiled._FOLDER / "tree" / "tests" / "test_gone.py"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    (root / "manage.py").touch()
+    (compiled._FOLDER / ".built").write_text(compiled._digest())
     monkeypatch.setattr("subprocess.run", pytest.fail)
-    (tmp_path / ".built").write_text(compiled._digest())
-    assert compiled.compiled_gateway() == tmp_path / "lib"
+    tree = compiled.compiled_gateway()
+    assert (tree / "manage.py").exists()
+    assert not stale.exists()
+
+
+def test_a_source_that_changes_makes_a_build_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = a_tree(tmp_path, monkeypatch, setup="import os\nos.mkdir('build')\nopen('made', 'w')\n")
+    made = compiled.compiled_gateway() / "made"
+    made.unlink()
+    compiled.compiled_gateway()
+    assert not made.exists()
+    (root / "gateway" / "a.py").write_text("a = 1\n")
+    compiled.compiled_gateway()
+    assert made.exists()
 
 
 def test_a_build_that_fails_says_why_and_leaves_nothing_to_be_taken_for_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "setup.py").write_text("raise SystemExit('no compiler')\n")
-    (tmp_path / "requirements.txt").touch()
-    monkeypatch.setattr(compiled, "ROOT", tmp_path)
-    monkeypatch.setattr(compiled, "_FOLDER", tmp_path / "built")
+    a_tree(tmp_path, monkeypatch, setup="raise SystemExit('no compiler')\n")
     for _ in range(2):
         with pytest.raises(RuntimeError, match="no compiler"):
             compiled.compiled_gateway()
