@@ -20,21 +20,21 @@ _LEFT_OUT = (".*", "build", "__pycache__", "*.egg-info")
 
 def compiled_gateway() -> Path:
     """The folder of the copy, brought up to date; what is compiled is so anew where it has changed (about a minute)."""
-    tree, mark, wanted = _FOLDER / "tree", _FOLDER / ".built", _digest()
+    mark, wanted = _FOLDER / ".built", _digest()
     is_built = mark.exists() and mark.read_text() == wanted
-    shutil.rmtree(tree / "tests" if is_built else _FOLDER, ignore_errors=True)
-    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*_LEFT_OUT), dirs_exist_ok=True)
+    shutil.rmtree(_FOLDER / "tests" if is_built else _FOLDER, ignore_errors=True)
+    shutil.copytree(ROOT, _FOLDER, ignore=shutil.ignore_patterns(*_LEFT_OUT), dirs_exist_ok=True)
     if not is_built:
-        _compile(tree)
+        _compile()
         mark.write_text(wanted)
-    return tree
+    return _FOLDER
 
 
-def _compile(tree: Path) -> None:
+def _compile() -> None:
     sys.stderr.write("compiling the gateway\n")
     made = subprocess.run(
         (sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"),
-        cwd=tree,
+        cwd=_FOLDER,
         env={**os.environ, "LOREKEEPER_COMPILED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -43,7 +43,7 @@ def _compile(tree: Path) -> None:
     )
     if made.returncode:
         raise RuntimeError(f"the gateway can't be compiled: {made.stdout}")
-    shutil.rmtree(tree / "build")
+    shutil.rmtree(_FOLDER / "build")
 
 
 def _digest() -> str:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Coroutine
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from gateway.errors import (
     EngineFault,
@@ -32,8 +32,8 @@ from gateway.upstream.relay import relay
 from gateway.wire.connection import Responder
 from gateway.wire.replies import JSON_HEADERS
 
-_OK = 200
-_LONGEST_REFUSAL = 1024 * 1024
+_OK: Final = 200
+_LONGEST_REFUSAL: Final = 1024 * 1024
 _NO_TOKENS = Usage(0, 0)
 
 

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from typing import Final
 
 from gateway.errors import GpuTimeExceeded, RateLimited, RequestsExceeded, TokensExceeded, TooManyConcurrent
 from gateway.routing.admit import Account, Limit, Refusal, admit, settle
@@ -15,9 +16,9 @@ _ERRORS: dict[Limit, tuple[type[RateLimited], str]] = {
     Limit.TOKENS: (TokensExceeded, "tokens per minute"),
     Limit.GPU: (GpuTimeExceeded, "milliseconds of engine time per minute"),
 }
-_ALPHA = 0.05
-_FIRST_MEAN = 128.0
-_IDLE_S = 60.0
+_ALPHA: Final = 0.05
+_FIRST_MEAN: Final = 128.0
+_IDLE_S: Final = 60.0
 
 
 class TenantLimits:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from gateway.completions import CompletionPath
 from gateway.errors import ClientGone, EngineFault, GatewayError, MethodNotAllowed, NotAuthenticated, RouteNotFound
@@ -28,12 +28,12 @@ from gateway.wire.replies import send_error, send_json
 
 _log = logging.getLogger(__name__)
 
-_MODELS = "/v1/models"
-_FEEDBACK = "/v1/feedback"
-_ACCEPTED = 202
-_CLIENT_GONE_STATUS = 499
-_CLIENT_GONE = "client_gone"
-_FAILED = "The gateway failed to answer."
+_MODELS: Final = "/v1/models"
+_FEEDBACK: Final = "/v1/feedback"
+_ACCEPTED: Final = 202
+_CLIENT_GONE_STATUS: Final = 499
+_CLIENT_GONE: Final = "client_gone"
+_FAILED: Final = "The gateway failed to answer."
 
 Handler = Callable[[Request, Responder], Awaitable[None]]
 Facts = Callable[[], Mapping[str, object]]

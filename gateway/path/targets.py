@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Container, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from gateway.cold import ColdLoads
 from gateway.errors import NodesDown, NotLoaded
@@ -19,8 +19,8 @@ from gateway.waiting.crowd import Crowd
 from gateway.wire.connection import Responder
 from gateway.wire.headers import header_lines
 
-_RETRY_AFTER_S = 5
-_BYTES_PER_TOKEN = 4
+_RETRY_AFTER_S: Final = 5
+_BYTES_PER_TOKEN: Final = 4
 _NOBODY: frozenset[str] = frozenset()
 
 

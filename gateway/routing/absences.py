@@ -7,13 +7,14 @@ has said something new about that residency, or until it's worth another try.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from gateway.routing.snapshot import Residency
 
 _Key = tuple[str, UUID]  # node and version
 
-_SWEEP_ABOVE = 1000
+_SWEEP_ABOVE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import random
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from gateway.routing.affinity import is_too_busy, session_seed, weight
@@ -18,11 +19,16 @@ from gateway.routing.engines import Form, adapter_form, base_form
 from gateway.routing.snapshot import Node, Residency, RoutingSnapshot, Version
 from gateway.wire.headers import header_lines
 
-_TWO = 2
-_NO_CAP = 2**31
+_TWO: Final = 2
+_NO_CAP: Final = 2**31
 
 # How good a node is, the best first; from `_CROWDED` on only where there is nothing better.
-_UP, _LOST, _CROWDED, _EJECTED, _DOWN, _NOWHERE = range(6)
+_UP: Final = 0
+_LOST: Final = 1
+_CROWDED: Final = 2
+_EJECTED: Final = 3
+_DOWN: Final = 4
+_NOWHERE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,15 @@
 
 import hashlib
 from dataclasses import dataclass
+from typing import Final
 
 from gateway.errors import MissingModel, ModelNotFound, VersionRevoked, VersionUnavailable
 from gateway.routing.snapshot import Alias, RoutingSnapshot, Split, Version
 
-_RETRY_AFTER_S = 5
-_BUCKETS = 10_000
-_DIGEST_BYTES = 8
-_SHADOW = "shadow:"
+_RETRY_AFTER_S: Final = 5
+_BUCKETS: Final = 10_000
+_DIGEST_BYTES: Final = 8
+_SHADOW: Final = "shadow:"
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ M = TypeVar("M", bound=Mapping[Any, Any])
 Row = tuple[Any, ...]
 OnCold = Literal["wait", "stable", "base", "refuse"]
 
-_REVOKED = "revoked"
+_REVOKED: Final = "revoked"
 _SERVED_STATES = frozenset({"approved", "yanked"})
 _EVERYBODY: Final = ""
 _SPLIT_COLUMNS: Final = 7

@@ -1,10 +1,11 @@
 """Which requests belong together: by what a client says of its session or its user."""
 
 from collections.abc import Mapping
+from typing import Final
 
-_HEADER = "x-lorekeeper-session"
+_HEADER: Final = "x-lorekeeper-session"
 _FIELDS = ("prompt_cache_key", "safety_identifier", "user")
-_LONGEST = 512
+_LONGEST: Final = 512
 
 
 def session_key(headers: Mapping[str, str], body: Mapping[str, object]) -> str:

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import deque
+from typing import Final
 
 from gateway.errors import GatewayBusy
 
-_RETRY_AFTER_S = 2
+_RETRY_AFTER_S: Final = 2
 
 
 class Allowance:

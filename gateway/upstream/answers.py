@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from typing import Final
 
 import orjson
 
@@ -11,13 +12,13 @@ from gateway.errors import EngineUnreadable, VersionMismatch
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-_END_BYTES = 64 * 1024
-LONGEST_END = 2 * _END_BYTES
+_END_BYTES: Final = 64 * 1024
+LONGEST_END: Final = 2 * _END_BYTES
 # The usage stands in the last event or before the last, after whatever was said.
-_USAGE_BYTES = 16 * 1024
-_LAST_EVENTS = 3
+_USAGE_BYTES: Final = 16 * 1024
+_LAST_EVENTS: Final = 3
 # A larger count isn't one, and the database would refuse it together with the records beside it.
-_MOST_TOKENS = 2**31 - 1
+_MOST_TOKENS: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)

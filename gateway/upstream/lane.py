@@ -8,21 +8,21 @@ than plain `chunked`; a switch of protocols; heads and trailers that don't end.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import httptools
 
 from gateway.errors import EngineBroken, EngineDropped, EngineFault, EngineSilent, EngineUnreadable
 from gateway.wire.work import Signal
 
-_LONGEST_HEAD = 64 * 1024
+_LONGEST_HEAD: Final = 64 * 1024
 # Bytes that are neither of a body nor end a head: chunk sizes and their extensions, trailers, informational answers.
-_MOST_OVERHEAD = 64 * 1024
-_HIGH_WATER = 256 * 1024
-_NEVER = 1 << 62
-_ONE_WRITE = 64 * 1024
-_INFORMATIONAL = 200
-_SWITCHING = 101
+_MOST_OVERHEAD: Final = 64 * 1024
+_HIGH_WATER: Final = 256 * 1024
+_NEVER: Final = 1 << 62
+_ONE_WRITE: Final = 64 * 1024
+_INFORMATIONAL: Final = 200
+_SWITCHING: Final = 101
 _BODILESS = frozenset({204, 304})
 
 

@@ -5,15 +5,15 @@ An empty relay of small requests on one core, 64 connections, uvicorn in front: 
 """
 
 from functools import lru_cache
-from typing import Self
+from typing import Final, Self
 
 from gateway.errors import EngineDropped, EngineUnreachable
 from gateway.upstream.lane import Exchange, Lane, StaleLane
 from gateway.upstream.pool import LanePool, PoolLimits
 from gateway.upstream.ports import EngineCall
 
-_ENDS_IT = "a path or header of the call holds a character that ends it"
-_FIXED = "accept-encoding: identity\r\nuser-agent: lorekeeper-gateway\r\n"
+_ENDS_IT: Final = "a path or header of the call holds a character that ends it"
+_FIXED: Final = "accept-encoding: identity\r\nuser-agent: lorekeeper-gateway\r\n"
 
 
 class LlhttpUpstream:

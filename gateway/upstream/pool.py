@@ -7,7 +7,7 @@ timer looks after all of them: it closes what has been idle for too long and end
 import asyncio
 import ssl
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Final, cast
 from urllib.parse import urlsplit
 
 from gateway.errors import EngineUnreachable
@@ -15,9 +15,9 @@ from gateway.upstream.allowance import Allowance
 from gateway.upstream.lane import Lane
 
 _SCHEMES = {"http": 80, "https": 443}
-_LONGEST_TICK_S = 0.5
-_TICKS = 4
-_UNREACHABLE = "The engine can't be reached."
+_LONGEST_TICK_S: Final = 0.5
+_TICKS: Final = 4
+_UNREACHABLE: Final = "The engine can't be reached."
 
 
 @dataclass(frozen=True, slots=True)

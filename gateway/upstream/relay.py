@@ -1,6 +1,7 @@
 """Passing an engine's answer on: checked before its first byte leaves, untouched after."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from gateway.errors import EngineUnreadable
 from gateway.upstream.answers import LONGEST_END, Usage, check_json_answer, first_event_is_right, keep_end, usage_at_end
@@ -8,10 +9,10 @@ from gateway.upstream.ports import EngineAnswer, media_of
 from gateway.wire.connection import Responder
 
 _KEPT_HEADERS = (b"content-type", b"cache-control", b"retry-after")
-_LONGEST_DOCUMENT = 64 * 1024 * 1024
-_LONGEST_HEAD = 1024 * 1024
+_LONGEST_DOCUMENT: Final = 64 * 1024 * 1024
+_LONGEST_HEAD: Final = 1024 * 1024
 # Each look reads the head from its start: an engine that sends single bytes would hold up everybody's requests.
-_MOST_LOOKS = 1000
+_MOST_LOOKS: Final = 1000
 
 
 async def relay(

@@ -2,14 +2,14 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import orjson
 
 from gateway.errors import BadJson, BodyTooLarge, BodyTooSlow, UnsupportedMedia
 from gateway.wire.connection import Request
 
-_JSON = "application/json"
+_JSON: Final = "application/json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from gateway.errors import ClientGone
 from gateway.wire.headers import Headers, header_lines
 
-_PATIENCE_S = 60.0
+_PATIENCE_S: Final = 60.0
 
 
 class Connection(Protocol):

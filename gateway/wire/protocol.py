@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, Final, cast
 from urllib.parse import unquote
 
 import httptools
@@ -26,13 +26,13 @@ from gateway.wire.work import Work
 
 _log = logging.getLogger(__name__)
 
-_LONGEST_HEAD = 64 * 1024
+_LONGEST_HEAD: Final = 64 * 1024
 _HEAD_TIMEOUT_S = 30.0
 # Longer than load balancers keep theirs: who closes an idle connection first loses the request that was on its way.
-_KEEPALIVE_S = 75.0
-_LONGEST_TICK_S = 1.0
+_KEEPALIVE_S: Final = 75.0
+_LONGEST_TICK_S: Final = 1.0
 # Of a body that nobody reads yet, so much is taken in.
-_HIGH_WATER = 64 * 1024
+_HIGH_WATER: Final = 64 * 1024
 # What a client may still send of a body that was refused, so that it gets to read the refusal.
 _MOST_UNREAD = 64 * 1024 * 1024
 
@@ -41,9 +41,9 @@ _REFUSALS = {
     HTTPStatus.REQUEST_TIMEOUT: ("head_too_slow", "The request's headers didn't arrive in time."),
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: ("head_too_large", f"The headers are over {_LONGEST_HEAD} bytes."),
 }
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_CLOSE = b"connection: close\r\n"
-_LAST_CHUNK = b"0\r\n\r\n"
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CLOSE: Final = b"connection: close\r\n"
+_LAST_CHUNK: Final = b"0\r\n\r\n"
 
 # The names that most clients send, as they write them.
 _NAMES = {

@@ -1,6 +1,7 @@
 """The gateway's own answers: JSON documents, and errors in OpenAI's form with their HTTP status."""
 
 from collections.abc import Mapping
+from typing import Final
 
 import orjson
 
@@ -9,8 +10,8 @@ from gateway.wire.connection import Responder
 
 JSON_HEADERS: Mapping[bytes, bytes] = {b"content-type": b"application/json"}
 
-_INVALID_REQUEST = "invalid_request_error"
-_SERVER_ERROR = "server_error"
+_INVALID_REQUEST: Final = "invalid_request_error"
+_SERVER_ERROR: Final = "server_error"
 
 # The first class of an error's ancestry that stands here decides.
 _STATUS: Mapping[type[errors.GatewayError], tuple[int, str]] = {

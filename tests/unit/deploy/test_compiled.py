@@ -36,7 +36,7 @@ def test_what_is_compiled_already_is_not_compiled_again_but_all_else_is_brought_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = a_tree(tmp_path, monkeypatch, setup="")
-    stale = compiled._FOLDER / "tree" / "tests" / "test_gone.py"
+    stale = compiled._FOLDER / "tests" / "test_gone.py"
     stale.parent.mkdir(parents=True)
     stale.touch()
     (root / "manage.py").touch()
