@@ -26,6 +26,7 @@ from gateway.routing.source import SnapshotSource
 from gateway.service import Service
 from gateway.settings import Settings
 from gateway.shadow.mirror import Budget
+from gateway.spans.sender import Spans
 from gateway.upstream.llhttp import llhttp_upstream
 from gateway.upstream.pool import PoolLimits
 from gateway.upstream.ports import Upstream
@@ -112,10 +113,10 @@ async def run_service(
             tenants=tenants,
         )
         health = HealthChecks(current=current, fleet=joined.fleet, limits=tenants, upstream=health_client)
-        board = figures_board(settings, current, joined, records, feedback, place=place)
-        async with _background(
-            source.run(), records.run(), health.run(), board.run(), _freeze_when_ready(current)
-        ) as is_alive:
+        spans = None if settings.traces is None else Spans(settings.traces, adapter_of=_adapter_of(current))
+        board = figures_board(settings, current, joined, records, feedback, spans=spans, place=place)
+        works = [source.run(), records.run(), health.run(), board.run(), _freeze_when_ready(current)]
+        async with _background(*works, *([] if spans is None else [spans.run()])) as is_alive:
             yield Service(
                 current=current,
                 path=joined.path,
@@ -126,7 +127,10 @@ async def run_service(
                 facts=joined.facts,
                 board=board,
                 is_draining=lambda: lifecycle.is_draining,
+                spans=spans,
             )
+        if spans is not None:
+            await spans.close(timeout_s=_LAST_FLUSH_S)
         await joined.mirror.close()
         await records.flush(timeout_s=_LAST_FLUSH_S)
 
@@ -165,18 +169,16 @@ def figures_board(
     records: RecordWriter,
     feedback: Feedback,
     *,
+    spans: Spans | None,
     place: tuple[int, Pages] | None,
 ) -> Board:
     """The figures of this process."""
-
-    def adapter_of(version_id: UUID) -> str | None:
-        version = current.get().versions.get(version_id)
-        return None if version is None else version.adapter
 
     def gauges() -> dict[str, float]:
         facts = {name: value for name, value in joined.facts().items() if isinstance(value, int | float)}
         return {
             **facts,
+            **_figures_of(spans),
             "snapshot_age_seconds": current.age_s or 0.0,
             "records_pending": records.pending,
             "records_dropped": records.dropped,
@@ -187,11 +189,25 @@ def figures_board(
 
     return Board(
         token=settings.metrics_token,
-        adapter_of=adapter_of,
+        adapter_of=_adapter_of(current),
         gauges=gauges,
         breakers=joined.fleet.breaker_states,
         place=place,
     )
+
+
+def _adapter_of(current: CurrentSnapshot) -> Callable[[UUID], str | None]:
+    def adapter_of(version_id: UUID) -> str | None:
+        version = current.get().versions.get(version_id)
+        return None if version is None else version.adapter
+
+    return adapter_of
+
+
+def _figures_of(spans: Spans | None) -> dict[str, float]:
+    if spans is None:
+        return {}
+    return {"spans_sent": spans.sent, "spans_dropped": spans.dropped, "spans_pending": spans.pending}
 
 
 def record_writer(settings: Settings) -> RecordWriter:

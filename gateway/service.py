@@ -18,6 +18,7 @@ from gateway.path.targets import Ask
 from gateway.records import RecordWriter
 from gateway.routing.authenticate import authenticate
 from gateway.routing.current import CurrentSnapshot
+from gateway.spans.sender import Spans
 from gateway.surface.endpoints import ENDPOINTS, Endpoint
 from gateway.surface.fields import check_fields
 from gateway.surface.session import session_key
@@ -54,6 +55,7 @@ class Service:
         facts: Facts,
         board: Board,
         is_draining: Callable[[], bool],
+        spans: Spans | None = None,
     ) -> None:
         """`is_alive` says whether the background work goes on; `facts` is what `/readyz` tells beside its own.
 
@@ -69,6 +71,7 @@ class Service:
         self._facts = facts
         self._board = board
         self._is_draining = is_draining
+        self._spans = spans
         # A random beginning for the process and a count within it: unique, and a fraction of what a UUID costs.
         self._id_prefix = f"req-{secrets.token_hex(10)}"
         self._ids = itertools.count(1)
@@ -104,13 +107,13 @@ class Service:
         status, kind = None, "cancelled"
         try:
             trace.tenant = self._tenant(request, trace.at)
+            headers = request.headers if self._spans is None else self._spans.begin(trace, request.headers)
             check_media(request)
             limits = self._limits
             raw = whole_body(request, limits) if request.is_whole else await wait_for_body(request, limits)
             body = parse_json_object(raw, max_depth=limits.max_depth)
             check_fields(body, endpoint)
             trace.stream = body.get("stream") is True
-            headers = request.headers
             ask = Ask(endpoint, headers, body, len(raw), session_key(headers, body))
             await self._path.serve(ask, trace=trace, responder=responder)
             kind = ""
@@ -132,6 +135,8 @@ class Service:
                 record = trace.record(status=status or responder.status or 0, error_kind=kind)
                 self._records.add(record)
                 self._board.counts.observe(record)
+                if self._spans is not None:
+                    self._spans.end(trace, record, route=endpoint.path)
 
     def _handler(self, request: Request) -> Handler:
         route = self._routes.get(request.path)

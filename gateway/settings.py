@@ -1,12 +1,17 @@
 """Settings of a gateway process, read from the environment once at start."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+
+from gateway.spans.sender import Receiver
 
 _REQUIRED = ("LOREKEEPER_GATEWAY_DB_URL", "LOREKEEPER_WEB_URL", "LOREKEEPER_GATEWAY_TOKEN")
 _COLD_WAIT_S = 30.0
@@ -55,6 +60,7 @@ class Settings:
     record_flush_s: float = 1.0
     state_folder: Path | None = None
     spool_bytes: int = _SPOOL_BYTES
+    traces: Receiver | None = None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
@@ -81,6 +87,7 @@ class Settings:
             ),
             state_folder=_folder(env.get("LOREKEEPER_GATEWAY_STATE_FOLDER")),
             spool_bytes=_bytes(env, "LOREKEEPER_GATEWAY_SPOOL_BYTES", _SPOOL_BYTES, least=_MIN_SPOOL_BYTES),
+            traces=_traces(env),
         )
 
 
@@ -109,6 +116,36 @@ def _count(env: Mapping[str, str], name: str, default: int, *, least: int, most:
         message = f"{name} must be a number from {least} to {most}, not {text!r}"
         raise SettingsError(message)
     return int(text)
+
+
+def _traces(env: Mapping[str, str]) -> Receiver | None:
+    name = "LOREKEEPER_GATEWAY_TRACES_URL"
+    url = env.get(name)
+    if not url:
+        return None
+    if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
+        message = f"{name} must be like http://collector:4318/v1/traces, not {url!r}"
+        raise SettingsError(message)
+    # To ask whether it's there doesn't load it: only the process that sends does.
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
+        message = f"{name} needs OpenTelemetry: pip install 'lorekeeper[traces]'"
+        raise SettingsError(message)
+    headers = env.get("LOREKEEPER_GATEWAY_TRACES_HEADERS", "")
+    return Receiver(url, headers, _share(env, "LOREKEEPER_GATEWAY_TRACES_SHARE", 1.0))
+
+
+def _share(env: Mapping[str, str], name: str, default: float) -> float:
+    text = env.get(name)
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        message = f"{name} must be a number from 0 to 1, not {text!r}"
+        raise SettingsError(message)
+    return value
 
 
 def _folder(name: str | None) -> Path | None:

@@ -10,6 +10,8 @@ from gateway.upstream.answers import Usage
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from gateway.spans.context import SpanContext
+
 _NO_USAGE = Usage()
 
 
@@ -17,8 +19,8 @@ class Trace:
     """Facts and monotonic times of one request.
 
     `tier` is where the version was when the request came, `version_id` the version that answered, or would have;
-    `path`, `side` and `fallback` as in the record. `sent_at` and `last_engine_s` are of the last try; `engine_s` is all
-    time in engines.
+    `path`, `side` and `fallback` as in the record; `span` where it's traced for others. `sent_at` and `last_engine_s`
+    are of the last try; `engine_s` is all time in engines.
     """
 
     # Most of it is never set: a request pays for what it has.
@@ -28,6 +30,7 @@ class Trace:
     fallback: str = ""
     version_id: "UUID | None" = None
     node: str | None = None
+    span: "SpanContext | None" = None
     stream: bool = False
     retries: int = 0
     sent_at: float = 0.0

@@ -1,6 +1,7 @@
 import pytest
 
 from gateway.settings import Settings, SettingsError
+from gateway.spans.sender import Receiver
 
 ENV = {
     "LOREKEEPER_GATEWAY_DB_URL": "postgresql://gateway:secret-one@localhost/lorekeeper",
@@ -75,3 +76,37 @@ def test_how_many_marks_a_tenant_may_send_is_a_number_above_0(text: str) -> None
     assert Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_FEEDBACK": "600"}).feedback_per_minute == 600
     with pytest.raises(SettingsError, match="LOREKEEPER_GATEWAY_FEEDBACK must be a number from 1"):
         Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_FEEDBACK": text})
+
+
+def test_spans_go_nowhere_unless_it_is_said_where_to() -> None:
+    assert Settings.from_env(ENV).traces is None
+    said = {
+        "LOREKEEPER_GATEWAY_TRACES_URL": "http://collector:4318/v1/traces",
+        "LOREKEEPER_GATEWAY_TRACES_HEADERS": "authorization=secret-three",
+        "LOREKEEPER_GATEWAY_TRACES_SHARE": "0.1",
+    }
+    settings = Settings.from_env({**ENV, **said})
+    assert settings.traces == Receiver("http://collector:4318/v1/traces", "authorization=secret-three", 0.1)
+    assert "secret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("LOREKEEPER_GATEWAY_TRACES_URL", "collector:4318"),
+        ("LOREKEEPER_GATEWAY_TRACES_URL", "http://"),
+        ("LOREKEEPER_GATEWAY_TRACES_SHARE", "1.1"),
+        ("LOREKEEPER_GATEWAY_TRACES_SHARE", "nan"),
+        ("LOREKEEPER_GATEWAY_TRACES_SHARE", "half"),
+    ],
+)
+def test_what_is_no_address_and_no_share_is_named(name: str, text: str) -> None:
+    url = {"LOREKEEPER_GATEWAY_TRACES_URL": "http://collector:4318/v1/traces"}
+    with pytest.raises(SettingsError, match=name):
+        Settings.from_env({**ENV, **url, name: text})
+
+
+def test_without_opentelemetry_the_setting_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.settings.find_spec", lambda _name: None)
+    with pytest.raises(SettingsError, match="lorekeeper\\[traces\\]"):
+        Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_TRACES_URL": "http://collector:4318/v1/traces"})
