@@ -147,12 +147,13 @@ def engine_client(settings: Settings, *, connections: int) -> AbstractAsyncConte
 
 
 def path_limits(settings: Settings) -> PathLimits:
-    """What the settings say of waiting and of shadows."""
+    """What the settings say of waiting, of shadows and of second calls."""
     return PathLimits(
         cold_wait_s=settings.cold_wait_s,
         max_waiting=settings.max_waiting,
         max_waiting_each=settings.max_waiting_each,
         shadows=Budget(most=settings.shadows, of_node=settings.shadow_share),
+        hedging=settings.hedging,
     )
 
 

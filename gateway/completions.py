@@ -16,6 +16,7 @@ from gateway.errors import (
 from gateway.limits import TenantLimits
 from gateway.nodes.fleet import Fleet, Flight
 from gateway.path.calls import engine_call
+from gateway.path.racing import Hedges
 from gateway.path.retries import UNTOUCHED, RetryBudget, may_be_sent_again
 from gateway.path.targets import Ask, Target, Targets
 from gateway.routing.absences import Absences
@@ -64,6 +65,7 @@ class PathParts:
     targets: Targets
     upstream: Upstream
     mirror: Mirror
+    hedges: Hedges | None = None
 
 
 class CompletionPath:
@@ -78,6 +80,7 @@ class CompletionPath:
         self._targets = parts.targets
         self._upstream = parts.upstream
         self._mirror = parts.mirror
+        self._hedges = parts.hedges
         self._cold_wait_s = cold_wait_s
         self._budget = RetryBudget()
         self.totals = Totals()
@@ -161,7 +164,10 @@ class CompletionPath:
         flight = self._fleet.enter(candidate.node.name, None if residency is None else residency.version_id)
         trace.mark_sent()
         try:
-            answer = await self._upstream.send(engine_call(ask, candidate, request_id=trace.request_id))
+            if self._hedges is None:
+                answer = await self._upstream.send(engine_call(ask, candidate, request_id=trace.request_id))
+            else:
+                answer, flight = await self._hedges.send(ask, target, flight, trace, responder)
             if shadow is not None:
                 answer = shadow.tap = Tap(answer)
             try:

@@ -1,6 +1,7 @@
 """Settings of a gateway process, read from the environment once at start."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from gateway.path.hedging import Hedging
 from gateway.spans.sender import Receiver
 
 _REQUIRED = ("LOREKEEPER_GATEWAY_DB_URL", "LOREKEEPER_WEB_URL", "LOREKEEPER_GATEWAY_TOKEN")
@@ -26,6 +28,8 @@ _FEEDBACK_PER_MINUTE = 12_000
 _MOST_FEEDBACK = 10_000_000
 _SPOOL_BYTES = 1024**3
 _MIN_SPOOL_BYTES = 1024**2
+_QUANTILE = re.compile(r"p([5-9][0-9](?:\.[0-9]+)?)")
+_HEDGED_SHARE = 0.05
 
 
 class SettingsError(Exception):
@@ -60,6 +64,7 @@ class Settings:
     record_flush_s: float = 1.0
     state_folder: Path | None = None
     spool_bytes: int = _SPOOL_BYTES
+    hedging: Hedging | None = None
     traces: Receiver | None = None
 
     @classmethod
@@ -87,6 +92,7 @@ class Settings:
             ),
             state_folder=_folder(env.get("LOREKEEPER_GATEWAY_STATE_FOLDER")),
             spool_bytes=_bytes(env, "LOREKEEPER_GATEWAY_SPOOL_BYTES", _SPOOL_BYTES, least=_MIN_SPOOL_BYTES),
+            hedging=_hedging(env),
             traces=_traces(env),
         )
 
@@ -116,6 +122,22 @@ def _count(env: Mapping[str, str], name: str, default: int, *, least: int, most:
         message = f"{name} must be a number from {least} to {most}, not {text!r}"
         raise SettingsError(message)
     return int(text)
+
+
+def _hedging(env: Mapping[str, str]) -> Hedging | None:
+    name = "LOREKEEPER_GATEWAY_HEDGE_AFTER"
+    text = env.get(name)
+    if not text:
+        return None
+    share = _share(env, "LOREKEEPER_GATEWAY_HEDGE_SHARE", _HEDGED_SHARE)
+    found = _QUANTILE.fullmatch(text)
+    if found is not None:
+        return Hedging(quantile=float(found[1]) / 100, share=share)
+    try:
+        return Hedging(after_s=_seconds(env, name, 0.0), share=share)
+    except SettingsError as error:
+        message = f"{error}, nor a percentile such as p95 (from p50 on)"
+        raise SettingsError(message) from error
 
 
 def _traces(env: Mapping[str, str]) -> Receiver | None:

@@ -7,6 +7,8 @@ from gateway.completions import CompletionPath, PathParts
 from gateway.demand import DemandPort
 from gateway.limits import TenantLimits
 from gateway.nodes.fleet import Fleet
+from gateway.path.hedging import Hedging
+from gateway.path.racing import Hedges
 from gateway.path.targets import Targets
 from gateway.path.warmth import Warmth
 from gateway.routing.absences import Absences
@@ -20,12 +22,16 @@ from gateway.waiting.room import WaitingRoom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathLimits:
-    """How long (seconds from arrival) and how many may wait, all and of each tenant, and what shadows may take."""
+    """How long (seconds from arrival) and how many may wait, all and of each tenant, and what shadows may take.
+
+    `hedging` says when a second node is asked as well; None: never.
+    """
 
     cold_wait_s: float
     max_waiting: int
     max_waiting_each: int
     shadows: Budget
+    hedging: Hedging | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class Joined:
     room: WaitingRoom
     mirror: Mirror
     limits: TenantLimits
+    hedges: Hedges | None = None
 
     def facts(self) -> dict[str, object]:
         """What `/readyz` tells of them."""
@@ -47,6 +54,7 @@ class Joined:
             "version_mismatch": totals.version_mismatch,
             "retries": totals.retries,
             "shadows": {"compared": counts.compared, "failed": counts.failed, "left_out": counts.left_out},
+            **_hedged(self.hedges),
         }
 
 
@@ -92,5 +100,11 @@ def join_path(
         records=records,
         budget=limits.shadows,
     )
-    parts = PathParts(current, absences, fleet, tenants, targets, upstream, mirror)
-    return Joined(CompletionPath(parts, cold_wait_s=limits.cold_wait_s), fleet, room, mirror, tenants)
+    hedging = limits.hedging
+    hedges = None if hedging is None else Hedges(hedging, upstream=upstream, fleet=fleet, nodes=targets)
+    parts = PathParts(current, absences, fleet, tenants, targets, upstream, mirror, hedges)
+    return Joined(CompletionPath(parts, cold_wait_s=limits.cold_wait_s), fleet, room, mirror, tenants, hedges)
+
+
+def _hedged(hedges: Hedges | None) -> dict[str, object]:
+    return {} if hedges is None else {"hedges": hedges.counts.sent, "hedges_won": hedges.counts.won}

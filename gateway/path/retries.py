@@ -26,16 +26,18 @@ _MOST: Final = 100.0
 class RetryBudget:
     """At most one retry for five requests, over time, and a hundred in one go: after Finagle's retry budgets."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("_earned", "_left", "_most")
 
-    def __init__(self) -> None:
+    def __init__(self, *, earned: float = _EARNED, at_first: float = _AT_FIRST, most: float = _MOST) -> None:
         """Begin with a few, so that the first requests of a process may be tried again as well."""
-        self._left = _AT_FIRST
+        self._earned = earned
+        self._left = at_first
+        self._most = most
 
     def earn(self) -> None:
         """A request began."""
-        if self._left < _MOST:
-            self._left += _EARNED
+        if self._left < self._most:
+            self._left += self._earned
 
     def spend(self) -> bool:
         """Whether one more request may be tried again; counts it if so."""

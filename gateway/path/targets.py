@@ -102,6 +102,21 @@ class Targets:
             return _taken(instead, trace, responder)
         return self._wait_for_load(snapshot, route, ask, trace)
 
+    def another(self, target: Target, ask: Ask, trace: Trace) -> Candidate | None:
+        """Another node that answers now with the same, and whose engine is well; None: there is none."""
+        snapshot = self._current.get()
+        own = target.candidate.node.name
+        found = tuple(one for one in self._found(snapshot, target.route) if one.node.name != own)
+        chosen = self._choose(snapshot, found, ask, trace)
+        if not isinstance(chosen, Candidate) or self._fleet.states[chosen.node.name].breaker.is_open:
+            return None
+        return chosen
+
+    def turn_to(self, target: Target, candidate: Candidate, trace: Trace, responder: Responder) -> None:
+        """Let the candidate answer in the target's place, and say so."""
+        target.candidate = candidate
+        _taken(target, trace, responder)
+
     def _found(self, snapshot: RoutingSnapshot, route: Route | BaseRoute) -> tuple[Candidate, ...]:
         if isinstance(route, Route):
             return self._places.of(snapshot, route.version)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from gateway.demand import Demand, DemandAnswer, DemandState
 from gateway.limits import TenantLimits
+from gateway.path.hedging import Hedging
 from gateway.path.joining import PathLimits, join_path
 from gateway.path.targets import Ask
 from gateway.routing.absences import Absences
@@ -13,6 +14,7 @@ from gateway.shadow.mirror import Budget
 from gateway.surface.endpoints import COMPLETIONS, Endpoint
 from gateway.surface.session import session_key
 from gateway.trace import Trace
+from gateway.upstream.ports import Upstream
 from tests.unit.gateway.fakes import Client, FakeUpstream, said_by
 from tests.unit.gateway.worlds import World, node_row, residency_row
 
@@ -35,6 +37,8 @@ class Gateway:
         cold_wait_s: float = 0.3,
         absent_s: float = 2.0,
         shadows: Budget | None = None,
+        hedging: Hedging | None = None,
+        upstream: Upstream | None = None,
     ) -> None:
         self.world, self.loads = world, loads
         self.current = CurrentSnapshot()
@@ -44,11 +48,17 @@ class Gateway:
         self.records: list[RequestRecord] = []
         self.compared: list[ShadowRecord] = []
         self.joined = join_path(
-            PathLimits(cold_wait_s=cold_wait_s, max_waiting=10, max_waiting_each=10, shadows=shadows or Budget(most=4)),
+            PathLimits(
+                cold_wait_s=cold_wait_s,
+                max_waiting=10,
+                max_waiting_each=10,
+                shadows=shadows or Budget(most=4),
+                hedging=hedging,
+            ),
             current=self.current,
             absences=Absences(lasts_s=absent_s),
             demand=self,
-            upstream=self.upstream,
+            upstream=upstream or self.upstream,
             records=self,
             tenants=TenantLimits(),
             look_s=0.02,

@@ -1,5 +1,6 @@
 import pytest
 
+from gateway.path.hedging import Hedging
 from gateway.settings import Settings, SettingsError
 from gateway.spans.sender import Receiver
 
@@ -110,3 +111,16 @@ def test_without_opentelemetry_the_setting_says_what_to_install(monkeypatch: pyt
     monkeypatch.setattr("gateway.settings.find_spec", lambda _name: None)
     with pytest.raises(SettingsError, match="lorekeeper\\[traces\\]"):
         Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_TRACES_URL": "http://collector:4318/v1/traces"})
+
+
+def test_nothing_is_asked_of_a_second_node_unless_it_is_said_when() -> None:
+    assert Settings.from_env(ENV).hedging is None
+    assert Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_HEDGE_AFTER": "0.3"}).hedging == Hedging(after_s=0.3)
+    said = {"LOREKEEPER_GATEWAY_HEDGE_AFTER": "p97.5", "LOREKEEPER_GATEWAY_HEDGE_SHARE": "0.02"}
+    assert Settings.from_env({**ENV, **said}).hedging == Hedging(quantile=0.975, share=0.02)
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "p", "p5", "p49", "p100"])
+def test_what_is_neither_a_time_nor_a_percentile_is_named(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"LOREKEEPER_GATEWAY_HEDGE_AFTER.*p95"):
+        Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_HEDGE_AFTER": text})
