@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -43,8 +43,6 @@ _DISK_PER_H: Final = 0.1
 # For so long the plan respects what an operator took from a node; a pin, a schedule and a release don't.
 _BY_HAND_LASTS: Final = timedelta(hours=1)
 _NOWHERE: Final[frozenset[str]] = frozenset()
-# Of a node, what tells whether it answers.
-_ANSWERING: Final = tuple(f"node__{name}" for name in ("name", "status", "draining", "poisoned", "recycling_since"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +76,7 @@ def read_pool(digest: str) -> Pool | None:
         nodes=tuple(_node(node, policy) for node in nodes),
         versions=tuple(_versions(digest, policy, _copies(residencies), _shunned(nodes))),
         settings=settings_of(policy),
-        held=holding_of(residencies),
+        held=_holding_of(residencies),
         arriving=_arriving(residencies),
     )
 
@@ -99,7 +97,7 @@ def read_again(pool: Pool) -> Pool | None:
         pool,
         nodes=tuple(_node(node, pool.policy) for node in nodes),
         versions=tuple(_kept_from(one, shunned) for one in pool.versions if one.version_id not in gone),
-        held=holding_of(residencies),
+        held=_holding_of(residencies),
         arriving=_arriving(residencies),
     )
 
@@ -117,7 +115,26 @@ def settings_of(policy: PolicyInForce) -> PlanSettings:
     )
 
 
-def holding_of(residencies: Iterable[Residency]) -> Holding:
+class _Held(NamedTuple):
+    """A residency as far as a plan needs it: of large pools there are tens of thousands."""
+
+    node: Node
+    version_id: UUID
+    desired: str
+    observed: str
+    is_hot: bool
+
+
+def _residencies(nodes: Iterable[Node]) -> list[_Held]:
+    by_key = {node.pk: node for node in nodes}
+    found = Residency.objects.filter(node__in=by_key).exclude(desired=Desired.ABSENT.value)
+    rows = found.values_list("node_id", "version_id", "desired", "observed", "is_hot")
+    return [
+        _Held(by_key[key], version_id, desired, observed, is_hot) for key, version_id, desired, observed, is_hot in rows
+    ]
+
+
+def _holding_of(residencies: Iterable[_Held]) -> Holding:
     """What is wanted where."""
     loaded: defaultdict[str, set[UUID]] = defaultdict(set)
     hot: defaultdict[str, set[UUID]] = defaultdict(set)
@@ -130,12 +147,7 @@ def holding_of(residencies: Iterable[Residency]) -> Holding:
     return Holding(loaded=_frozen(loaded), hot=_frozen(hot), disk=_frozen(disk))
 
 
-def _residencies(nodes: Iterable[Node]) -> list[Residency]:
-    found = Residency.objects.filter(node__in=[node.pk for node in nodes]).exclude(desired=Desired.ABSENT.value)
-    return list(found.select_related("node").only("version_id", "desired", "observed", "is_hot", *_ANSWERING))
-
-
-def _arriving(residencies: Iterable[Residency]) -> frozenset[Pair]:
+def _arriving(residencies: Iterable[_Held]) -> frozenset[Pair]:
     return frozenset(
         (residency.node.name, residency.version_id)
         for residency in residencies
@@ -149,7 +161,7 @@ def _withdrawn(digest: str) -> set[UUID]:
     return set(Version.objects.filter(gone, base_revision__digest=digest).values_list("pk", flat=True))
 
 
-def _copies(residencies: Iterable[Residency]) -> Counter[UUID]:
+def _copies(residencies: Iterable[_Held]) -> Counter[UUID]:
     """What is held, and in how many engines that go on answering with it."""
     copies: Counter[UUID] = Counter()
     for residency in residencies:
