@@ -148,12 +148,19 @@ def _traces(env: Mapping[str, str]) -> Receiver | None:
     if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
         message = f"{name} must be like http://collector:4318/v1/traces, not {url!r}"
         raise SettingsError(message)
-    # To ask whether it's there doesn't load it: only the process that sends does.
-    if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
+    if not _has_opentelemetry():
         message = f"{name} needs OpenTelemetry: pip install 'lorekeeper[traces]'"
         raise SettingsError(message)
     headers = env.get("LOREKEEPER_GATEWAY_TRACES_HEADERS", "")
     return Receiver(url, headers, _share(env, "LOREKEEPER_GATEWAY_TRACES_SHARE", 1.0))
+
+
+def _has_opentelemetry() -> bool:
+    """Whether it's installed. To ask doesn't load it: only the process that sends does."""
+    try:
+        return all(find_spec(name) for name in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"))
+    except ModuleNotFoundError:
+        return False
 
 
 def _share(env: Mapping[str, str], name: str, default: float) -> float:

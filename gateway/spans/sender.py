@@ -74,13 +74,13 @@ class Spans:
     async def run(self) -> None:
         """Keep a sender and hand it what has come, until cancelled; the sender lives on until `close`."""
         while True:
-            self._child = await self._start()
-            feeding = asyncio.ensure_future(self._feed(self._child))
             try:
-                await self._listen(self._child)
-            finally:
-                feeding.cancel()
-            _log.error("the process that sends spans has ended; it is started again")
+                self._child = await self._start()
+                await self._keep(self._child)
+            except OSError as error:
+                _log.error("no process that sends spans could be started: %s", error)
+            else:
+                _log.error("the process that sends spans has ended; it is started again")
             self._lose()
             await asyncio.sleep(_PAUSE_S)
 
@@ -114,6 +114,14 @@ class Spans:
         return await asyncio.create_subprocess_exec(
             *argv, stdin=PIPE, stdout=PIPE, env={**others, **receiver}, start_new_session=True
         )
+
+    async def _keep(self, child: Process) -> None:
+        """Feed it until it ends."""
+        feeding = asyncio.ensure_future(self._feed(child))
+        try:
+            await self._listen(child)
+        finally:
+            feeding.cancel()
 
     async def _feed(self, child: Process) -> None:
         while True:

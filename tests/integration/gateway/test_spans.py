@@ -171,6 +171,18 @@ async def test_a_sender_that_dies_is_started_again_and_what_it_had_is_counted_as
     assert (spans.sent, spans.dropped) == (1, 1)
 
 
+async def test_where_no_sender_can_be_started_the_gateway_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    spans = Spans(Receiver("http://127.0.0.1:9/v1/traces"), adapter_of=lambda _version: None)
+    running = asyncio.create_task(spans.run())
+    await asyncio.sleep(0.2)
+    assert not running.done()
+    running.cancel()
+    await asyncio.wait({running})
+    await spans.close(timeout_s=1)
+
+
 def end_a_request(spans: Spans) -> None:
     trace = Trace("req-1", tenant="acme", path="chat")
     spans.begin(trace, {})

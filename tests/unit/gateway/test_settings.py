@@ -107,8 +107,14 @@ def test_what_is_no_address_and_no_share_is_named(name: str, text: str) -> None:
         Settings.from_env({**ENV, **url, name: text})
 
 
-def test_without_opentelemetry_the_setting_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.settings.find_spec", lambda _name: None)
+@pytest.mark.parametrize("missing", ["opentelemetry", "opentelemetry.exporter"])
+def test_without_opentelemetry_the_setting_says_what_to_install(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    def find(name: str) -> object:
+        if name.startswith(missing):
+            raise ModuleNotFoundError(missing)
+        return object()
+
+    monkeypatch.setattr("gateway.settings.find_spec", find)
     with pytest.raises(SettingsError, match="lorekeeper\\[traces\\]"):
         Settings.from_env({**ENV, "LOREKEEPER_GATEWAY_TRACES_URL": "http://collector:4318/v1/traces"})
 
