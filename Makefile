@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 SETUP := $(VENV)/.installed
+# Set up, and translations compiled.
+READY := $(VENV)/.ready
 ENGINE_VENV := .venv-vllm
 export LOREKEEPER_VLLM_PYTHON ?= $(CURDIR)/$(ENGINE_VENV)/bin/python
 # Tests wait for processes and sockets a good part of their time.
@@ -22,7 +24,7 @@ endef
 # Where bytecode is not kept, each of the many processes that tests start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup engine demo up test test-fast test-compiled test-e2e test-chaos lint types format bench-validation bench-revocation bench-upload bench-audit bench-coldpath bench-planner bench-replay bench-cache bench-agent bench-gateway bench-gateway-faults soak-gateway bench-judge bench-release clean
+.PHONY: help setup engine demo up test test-fast test-e2e test-chaos lint types format messages bench-validation bench-revocation bench-upload bench-audit bench-coldpath bench-planner bench-replay bench-cache bench-agent bench-gateway bench-gateway-faults soak-gateway bench-judge bench-release test-compiled clean
 
 help:  ## Show this help
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,34 +35,42 @@ $(SETUP): requirements.txt pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-setup: $(SETUP)  ## Make the virtual environment with everything pinned
+$(READY): $(SETUP) $(wildcard */locale/*/LC_MESSAGES/django.po)
+	$(PY) -m config.messages.compile
+	@touch $@
 
-engine: $(SETUP)  ## Make the engine's own virtual environment (vLLM for CPUs)
+setup: $(READY)  ## Make the virtual environment with everything pinned
+
+engine: $(READY)  ## Make the engine's own virtual environment (vLLM for CPUs)
 	@[ "$(LOREKEEPER_VLLM_PYTHON)" != "$(CURDIR)/$(ENGINE_VENV)/bin/python" ] || $(PY) -m deploy.engine.environment --venv $(ENGINE_VENV)
 
 demo: engine  ## The main job on a real engine, step by step (KEEP=1 leaves it running)
 	$(PY) -m deploy.demo $(if $(KEEP),--keep)
 
-up: $(SETUP)  ## Start the embedded stack; Ctrl-C stops it
+up: $(READY)  ## Start the embedded stack; Ctrl-C stops it
 	$(PY) -m deploy.embedded up
 
-lint: $(SETUP)  ## Style, templates and import directions
+lint: $(READY)  ## Style, templates and import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/djlint templates --check --quiet
 
-types: $(SETUP)  ## mypy, strict
+types: $(READY)  ## mypy, strict
 	LOREKEEPER_SECRET_KEY=types $(BIN)/mypy .
 
-format: $(SETUP)  ## Write the style
+messages: $(READY)  ## Write new texts into the catalogues of translations, and compile them
+	$(PY) -m config.messages.update
+	$(PY) -m config.messages.compile
+
+format: $(READY)  ## Write the style
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-test-fast: $(SETUP)  ## Everything without an engine or the whole stack; under 3 minutes
+test-fast: $(READY)  ## Everything without an engine or the whole stack; under 3 minutes
 	$(PY) -m pytest -m "not e2e" -n $(WORKERS)
 
-test-compiled: $(SETUP)  ## The gateway's tests on its compiled form, which is what the image has
+test-compiled: $(READY)  ## The gateway's tests on its compiled form, which is what the image has
 	cd $$($(PY) -m deploy.compiled) && $(CURDIR)/$(PY) -m pytest -m "not e2e" -n $(WORKERS) \
 		tests/unit/gateway tests/integration/gateway tests/property/test_engine_bytes.py tests/property/test_engine_reads.py
 
@@ -77,34 +87,34 @@ test: engine lint types  ## Everything but the chaos, from a fresh machine on
 bench-validation: engine  ## Every kind of adapter, good and bad, on the checks and on a real vLLM; time and memory for an 8B base
 	$(PY) -m bench.validation
 
-bench-revocation: $(SETUP)  ## From the commit of a revocation to a gateway's first refusal
+bench-revocation: $(READY)  ## From the commit of a revocation to a gateway's first refusal
 	$(PY) -m bench.revocation
 
-bench-upload: $(SETUP)  ## MB/s of a push beside a bare S3 upload, and the memory that web takes for it
+bench-upload: $(READY)  ## MB/s of a push beside a bare S3 upload, and the memory that web takes for it
 	$(PY) -m bench.upload
 
-bench-coldpath: $(SETUP)  ## From a cold request to the command at the node, and from the node's word back to the request
+bench-coldpath: $(READY)  ## From a cold request to the command at the node, and from the node's word back to the request
 	$(PY) -m bench.coldpath
 
-bench-audit: $(SETUP)  ## What a record of the audit log costs, and eight writers of one chain
+bench-audit: $(READY)  ## What a record of the audit log costs, and eight writers of one chain
 	$(PY) -m bench.audit
 
 bench-cache: engine  ## Misses, waiting and bytes loaded on one real vLLM: by Lorekeeper, and driven by hand
 	$(PY) -m bench.cache
 
-bench-agent: $(SETUP)  ## 10,000 versions on one node's agent: its memory, commands a second, where the time of a load goes
+bench-agent: $(READY)  ## 10,000 versions on one node's agent: its memory, commands a second, where the time of a load goes
 	$(PY) -m bench.agent
 
-bench-replay: $(SETUP)  ## Eviction policies side by side on a synthetic day: misses, bytes loaded, what requests waited
+bench-replay: $(READY)  ## Eviction policies side by side on a synthetic day: misses, bytes loaded, what requests waited
 	$(PY) -m bench.replay
 
-bench-planner: $(SETUP)  ## 1,000 nodes x 10,000 versions planned from scratch, after one change and step by step
+bench-planner: $(READY)  ## 1,000 nodes x 10,000 versions planned from scratch, after one change and step by step
 	$(PY) -m bench.planner
 
-bench-gateway: $(SETUP)  ## Added latency, requests a second and CPU of the gateway beside direct calls and other routers
+bench-gateway: $(READY)  ## Added latency, requests a second and CPU of the gateway beside direct calls and other routers
 	$(PY) -m bench.gateway
 
-bench-gateway-faults: $(SETUP)  ## Engines that die, hang, break off, fail and lie; a tenant with 500 connections beside the others
+bench-gateway-faults: $(READY)  ## Engines that die, hang, break off, fail and lie; a tenant with 500 connections beside the others
 	$(PY) -m bench.gateway.faults
 
 soak-gateway: engine  ## 24 streams over 6 aliases of a real vLLM for ten minutes (SOAK=seconds)
@@ -113,7 +123,7 @@ soak-gateway: engine  ## 24 streams over 6 aliases of a real vLLM for ten minute
 bench-release: engine  ## Releases on a real vLLM under load: one promoted, four found out and rolled back by themselves; the button's p95
 	$(PY) -m bench.release
 
-bench-judge: $(SETUP)  ## How often the judge of releases is wrong and how soon it is right, over simulated releases
+bench-judge: $(READY)  ## How often the judge of releases is wrong and how soon it is right, over simulated releases
 	$(PY) -m bench.judge
 
 clean:  ## Remove what setup and runs have made

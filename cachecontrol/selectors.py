@@ -7,7 +7,7 @@ from django.db.models import F, Prefetch, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from cachecontrol.models import Node, Residency, TenantRules
-from cachecontrol.states import WORTH_ANOTHER_TRY, Desired, Observed
+from cachecontrol.states import WORTH_ANOTHER_TRY, Desired, NodeStatus, Observed
 from registry.actors import Actor
 from registry.errors import NotFound
 from registry.models import Tenant, Version
@@ -56,6 +56,13 @@ def list_nodes(*, actor: Actor) -> QuerySet[Node]:
     if not (actor.kind == "system" or actor.is_platform_admin):
         held = held.filter(version__adapter__tenant__in=list(actor.roles))
     return nodes_with_relations().prefetch_related(Prefetch("residencies", queryset=held))
+
+
+def list_alarms(*, actor: Actor) -> QuerySet[Node]:
+    """Nodes that need somebody: lost, stuck, not to be trusted, or with an engine that isn't well."""
+    require_on_platform(actor, Action.VIEW_PLATFORM)
+    wrong = Q(status=NodeStatus.LOST.value) | Q(stuck=True) | Q(poisoned=True) | Q(engine_sick_since__isnull=False)
+    return nodes_with_relations().filter(wrong).order_by("name")
 
 
 def get_node(*, actor: Actor, name: str, action: Action = Action.VIEW_PLATFORM) -> Node:

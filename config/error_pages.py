@@ -3,10 +3,10 @@
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
 from django.utils.translation import gettext as _
 
 from config.problems import MEDIA_TYPE, problem_body
+from config.web.refusals import error_page
 
 _FOR_PROGRAMS: Final = ("/api/", "/store/")
 
@@ -17,6 +17,13 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001  Django passes it by name
     return _answer(request, 404, "not_found", _("There is nothing at this address."))
+
+
+def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001  Django passes it by name
+    detail = _(
+        "This form was open for too long, or cookies are blocked. Go back, load the page again and send it again."
+    )
+    return _answer(request, 403, "csrf_failed", detail)
 
 
 def failed(request: HttpRequest) -> HttpResponse:
@@ -33,5 +40,4 @@ def _answer(request: HttpRequest, status: int, code: str, detail: str) -> HttpRe
     if not _is_browser(request):
         body = problem_body(status, detail, code=code)
         return JsonResponse(body, status=status, content_type=MEDIA_TYPE)
-    facts = {"status": status, "detail": detail, "request_id": request.META.get("LOREKEEPER_REQUEST_ID", "")}
-    return render(request, "error.html", facts, status=status)
+    return error_page(request, status, detail)

@@ -75,7 +75,7 @@ def problem_handler(error: Exception, context: dict[str, Any]) -> Response | Non
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             logger.warning("%s: %s", type(error).__name__, error)
         response = _problem(
-            status, _told(error, status), code=getattr(error, "code", "error"), field=getattr(error, "field", None)
+            status, told(error, status), code=getattr(error, "code", "error"), field=getattr(error, "field", None)
         )
         if isinstance(error, registry.RequestRunning):
             response["Retry-After"] = "1"
@@ -92,7 +92,7 @@ def problem_handler(error: Exception, context: dict[str, Any]) -> Response | Non
     return _django_problem(error)
 
 
-def _told(error: Exception, status: int) -> str:
+def told(error: Exception, status: int) -> str:
     """The sentence for the caller; what a store says of itself can hold addresses inside, and is for the log."""
     if isinstance(error, stores.StoreError) and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return _("The artifact store can't do this now. Try again.")

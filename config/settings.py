@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from config.web.chart_library import chart_library
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
@@ -22,13 +24,25 @@ SECRET_KEY = os.environ["LOREKEEPER_SECRET_KEY"]
 SECRET_KEY_FALLBACKS = [key for key in _env("SECRET_KEY_FALLBACKS").split(",") if key]
 ALLOWED_HOSTS = [host for host in _env("ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]").split(",") if host]
 PUBLIC_URL = _env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
+IS_HTTPS = PUBLIC_URL.startswith("https://")
 
 TRUSTED_PROXIES = [network for network in _env("TRUSTED_PROXIES").split(",") if network]
 
 INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.auth",
+    "django.contrib.humanize",
+    "django.contrib.messages",
     "django.contrib.postgres",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
     "rest_framework",
     "registry",
     "releases",
@@ -37,12 +51,23 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "config.metrics.http.MetricsMiddleware",
+    "config.web.headers.ContentPolicyMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.client_addresses.ClientAddressMiddleware",
     "config.request_ids.RequestIdMiddleware",
     "config.guards.NoStoreMiddleware",
     "config.guards.SoundAddressMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "config.web.reader.ReaderMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "allauth.usersessions.middleware.UserSessionsMiddleware",
+    "config.web.refusals.RefusalMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -51,7 +76,16 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [BASE_DIR / "templates"],
-        "APP_DIRS": False,
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "config.web.reader.reader_facts",
+            ],
+            "builtins": ["registry.templatetags.ui"],
+        },
     }
 ]
 
@@ -70,13 +104,113 @@ DATABASES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "registry.Person"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}", "OPTIONS": options}
+    for name, options in (
+        ("UserAttributeSimilarityValidator", {"user_attributes": ("email", "name")}),
+        ("MinimumLengthValidator", {"min_length": 12}),
+        ("CommonPasswordValidator", {}),
+        ("NumericPasswordValidator", {}),
+    )
+]
+PASSWORD_RESET_TIMEOUT = int(_seconds("PASSWORD_LINK_SECONDS", 3 * 86_400))
+
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "home"
+ACCOUNT_ADAPTER = "config.sign_in.adapters.AccountAdapter"
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+# Nobody signs up; it is by this that allauth knows people sign in with passwords.
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+# Addresses are given by admins and by the identity provider; no mail is ever sent.
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_EMAIL_NOTIFICATIONS = False
+ACCOUNT_LOGOUT_ON_GET = False
+ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
+ACCOUNT_SESSION_REMEMBER = False
+ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_RATE_LIMITS = {
+    "login": _env("SIGN_IN_LIMIT", "30/m/ip"),
+    "login_failed": _env("SIGN_IN_FAILURE_LIMIT", "30/m/ip,5/15m/key"),
+    "reauthenticate": "10/m/user",
+    "change_password": "5/m/user",
+}
+MFA_ADAPTER = "config.sign_in.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not IS_HTTPS
+MFA_TOTP_ISSUER = "Lorekeeper"
+USERSESSIONS_TRACK_ACTIVITY = False
+SOCIALACCOUNT_ADAPTER = "config.sign_in.adapters.SingleSignOnAdapter"
+SOCIALACCOUNT_ONLY = False
+SOCIALACCOUNT_AUTO_SIGNUP = True
+SOCIALACCOUNT_LOGIN_ON_GET = False
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+SOCIALACCOUNT_STORE_TOKENS = False
+SOCIALACCOUNT_OPENID_CONNECT_URL_PREFIX = "sso"
+# One provider of identities, if there is one; its groups give roles (docs/sign-in.md).
+OIDC: dict[str, Any] = {
+    "issuer": _env("OIDC_ISSUER").rstrip("/"),
+    "name": _env("OIDC_NAME", "Single sign-on"),
+    "client_id": _env("OIDC_CLIENT_ID"),
+    "client_secret": _env("OIDC_CLIENT_SECRET"),
+    "scopes": _env("OIDC_SCOPES", "openid profile email").split(),
+    "claim": _env("OIDC_GROUPS_CLAIM", "groups"),
+    "roles": _env("OIDC_ROLES"),
+    "trusts_email": _env("OIDC_TRUSTS_EMAIL", "0") == "1",
+    "origins": [each for each in _env("OIDC_ORIGINS").split(",") if each],
+}
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "oidc",
+                "name": OIDC["name"],
+                "client_id": OIDC["client_id"],
+                "secret": OIDC["client_secret"],
+                "settings": {"server_url": OIDC["issuer"], "scope": OIDC["scopes"], "uid_field": "sub"},
+            }
+        ]
+        if OIDC["issuer"]
+        else [],
+    }
+}
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static", *chart_library()]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "config.web.statics.VersionedFilesStorage"},
+}
+# Straight from where the packages and this repository have them: nothing is to be collected first.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+WHITENOISE_MAX_AGE = 86_400
+
 SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+SECURE_HSTS_SECONDS = 31_536_000 if IS_HTTPS else 0
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = IS_HTTPS
+SESSION_COOKIE_NAME = "lorekeeper_session"
+SESSION_COOKIE_AGE = int(_seconds("SESSION_SECONDS", 12 * 3600))
+SESSION_SAVE_EVERY_REQUEST = False
+CSRF_COOKIE_NAME = "lorekeeper_csrf"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+CSRF_FAILURE_VIEW = "config.error_pages.csrf_failed"
+LANGUAGE_COOKIE_NAME = "lorekeeper_language"
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
 
 REST_FRAMEWORK = {

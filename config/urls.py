@@ -1,4 +1,5 @@
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from config.health import alive, ready
 from config.metrics.page import MetricsView
@@ -10,6 +11,12 @@ urlpatterns = [
     path("", include("registry.urls")),
     path("api/v1/", include("releases.urls")),
     path("api/v1/", include("cachecontrol.urls")),
+    path("", RedirectView.as_view(pattern_name="home", query_string=False)),
+    path("ui/", include("config.web.urls")),
+    path("ui/account/", include("config.sign_in.urls")),
+    path("ui/", include("registry.web.urls")),
+    path("ui/", include("releases.web.urls")),
+    path("ui/", include("cachecontrol.web.urls")),
 ]
 
 handler400 = "config.error_pages.bad_request"

@@ -7,7 +7,7 @@ from typing import Literal
 from registry.states import Role, Scope
 
 ActorKind = Literal["person", "application", "gateway", "node", "monitor", "system", "anonymous"]
-How = Literal["", "api", "hub", "task", "command"]
+How = Literal["", "api", "hub", "web", "task", "command"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Actor:
         is_platform_admin: may administer every tenant.
         request_id: the HTTP request or task this act belongs to.
         source: where it came from (an address, or a worker's name).
-        how: by which way: a request to the API or the Hub's API, a task of a worker, or a command of an operator.
+        how: by which way: a request to the API or the Hub's API, a page of the site, a task of a worker, or a command
+            of an operator.
 
     """
 

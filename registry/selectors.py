@@ -16,6 +16,7 @@ from registry.evaluation import EvaluationBrief, Gates, parse_examples
 from registry.lineage import Bound
 from registry.models import (
     Adapter,
+    ApiToken,
     Approval,
     AuditCheckpoint,
     AuditRecord,
@@ -89,6 +90,19 @@ def get_adapter(*, actor: Actor, tenant: str, name: str, action: Action = Action
             _("Tenant %(tenant)s has no adapter named %(name)s.") % {"tenant": tenant, "name": name}, field="adapter"
         )
     return adapter
+
+
+def list_own_tokens(*, actor: Actor) -> QuerySet[ApiToken]:
+    """The tokens that speak for the person that ``actor`` is; revoked ones, too."""
+    tokens = ApiToken.objects.select_related("tenant", "person")
+    return tokens.none() if actor.person_id is None else tokens.filter(person=actor.person_id)
+
+
+def get_own_token(*, actor: Actor, prefix: str) -> ApiToken:
+    token = list_own_tokens(actor=actor).filter(prefix=prefix).first()
+    if token is None:
+        raise NotFound(_("You have no token with this prefix."), field="prefix")
+    return token
 
 
 def list_adapters(*, actor: Actor, tenant: str) -> QuerySet[Adapter]:

@@ -1,17 +1,18 @@
 """Reads. Each takes the actor and sees only what the actor may see, but for those that the system itself needs."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from registry.actors import Actor
 from registry.errors import NotFound
 from registry.models import Version
-from registry.permissions import Action
+from registry.permissions import Action, require_on_platform
 from registry.selectors import get_tenant, versions_with_relations
 from registry.states import VersionState
 from releases.history import Moved, rollback_target, standing_moves
@@ -20,6 +21,7 @@ from releases.states import ACTIVE_STATES, MoveKind, ReleaseState
 
 # What of a release names it or shows it, beside its alias.
 _WITH_RELEASES: Final = ("stable__adapter__tenant", "candidate__adapter__tenant", "template", "made_by")
+_RECENTLY: Final = timedelta(days=1)
 
 
 def aliases_with_relations() -> QuerySet[Alias]:
@@ -167,6 +169,18 @@ def _named_release(found: QuerySet[Release], named: tuple[str, str, int], *, act
 def list_releases(*, actor: Actor, tenant: str) -> QuerySet[Release]:
     owner = get_tenant(actor=actor, name=tenant)
     return releases_with_relations().filter(alias__tenant=owner)
+
+
+def list_stalled(*, actor: Actor) -> QuerySet[Release]:
+    """Releases that wait for a person, in the tenants that the actor belongs to, the longest waiting first.
+
+    They are paused, or ended without being promoted within the last day.
+    """
+    require_on_platform(actor, Action.VIEW_PLATFORM)
+    failed = Q(state__in=[ReleaseState.ABORTED.value, ReleaseState.ROLLED_BACK.value])
+    recent = Q(ended_at__gt=timezone.now() - _RECENTLY)
+    found = releases_with_relations().filter(Q(state=ReleaseState.PAUSED.value) | (failed & recent))
+    return found.filter(alias__tenant__in=list(actor.roles)).order_by("made_at", "pk")
 
 
 def list_rollbacks(*, actor: Actor, tenant: str, alias: str) -> QuerySet[Rollback]:

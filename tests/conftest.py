@@ -9,6 +9,7 @@ from django.core.management import call_command
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import TransactionTestCase
 
+from config.messages.compile import compile_all
 from registry import dispatch
 from registry.services import keys, stores
 from registry.signing.local_key import LocalKeySigner, generate_key_file
@@ -16,6 +17,11 @@ from registry.stores.ports import ArtifactStore
 
 # What migrations fill and no test changes. Emptied, it would have to be made anew after each test that commits.
 _KEPT = {"django_content_type", "auth_permission"}
+
+
+def pytest_configure() -> None:
+    """Pages are read in every language, with the translations as they are now."""
+    compile_all()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -54,7 +54,7 @@ class AuditRecordAnswer(serializers.Serializer[Any]):
     reason = serializers.CharField()
     request_id = serializers.CharField()
     source = serializers.CharField(help_text="From where: an address, or a worker's name.")  # type: ignore[assignment]
-    how = serializers.CharField(help_text="By which way: api, hub, task or command.")
+    how = serializers.CharField(help_text="By which way: api, hub, web, task or command.")
     payload = serializers.CharField(help_text="The canonical text that `hash` covers.")
     prev_hash = serializers.CharField()
     hash = serializers.CharField()

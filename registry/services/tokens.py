@@ -65,6 +65,34 @@ def create_tenant_token(
 
 
 @transaction.atomic
+def create_own_token(
+    *, actor: Actor, tenant: str, name: str, scopes: Iterable[Scope], expires_at: datetime | None
+) -> NewToken:
+    """Make a token for the person that ``actor`` is, good in one of the tenants that the person is a member of."""
+    owner = Tenant.objects.filter(name=tenant, pk__in=list(actor.roles)).first()
+    if owner is None or actor.person_id is None:
+        raise InvalidInput(_("You are not a member of this tenant."), field="tenant")
+    person = Person.objects.get(pk=actor.person_id)
+    wanted = frozenset(scopes)
+    if not wanted <= actor.scopes:
+        raise InvalidInput(_("A token can't be good for more than what it is made with."), field="scopes")
+    return _issue(
+        actor, name=name, kind=TokenKind.PERSON, scopes=wanted, person=person, tenant=owner, expires_at=expires_at
+    )
+
+
+@transaction.atomic
+def revoke_own_token(*, actor: Actor, prefix: str) -> ApiToken:
+    """Revoke one of the actor's own at once. A token already revoked stays as it is."""
+    own = ApiToken.objects.filter(person=actor.person_id, prefix=prefix) if actor.person_id else ApiToken.objects.none()
+    token = own.select_for_update(of=("self",), no_key=True).first()
+    if token is None:
+        raise NotFound(_("You have no token with this prefix."), field="prefix")
+    withdraw_token(actor=actor, token=token)
+    return token
+
+
+@transaction.atomic
 def create_platform_token(
     *, actor: Actor, name: str, kind: TokenKind, scopes: Iterable[Scope], person: Person | None = None
 ) -> NewToken:
@@ -217,6 +245,11 @@ def _roles_of(person: Person, tenant_id: int | None) -> dict[int, frozenset[Role
     memberships = Membership.objects.filter(person=person)
     if tenant_id is not None:
         memberships = memberships.filter(tenant_id=tenant_id)
+    return roles_in(memberships)
+
+
+def roles_in(memberships: Iterable[Membership]) -> dict[int, frozenset[Role]]:
+    """Roles by tenant."""
     roles: dict[int, set[Role]] = {}
     for membership in memberships:
         roles.setdefault(membership.tenant_id, set()).add(Role(membership.role))

@@ -23,6 +23,8 @@ from tests.factories.api_world import TENANT, ApiWorld, build_world, undone
 pytestmark = pytest.mark.usefixtures("sent", "signer", "store")
 PREFIX = "api/v1/"
 METHODS = ("get", "head", "post", "put", "patch", "delete")
+# test_pages.py
+PAGES = "ui/"
 # Not about anybody's rights: health, public keys, and the store's sealed addresses.
 OUTSIDE = {"healthz", "readyz", ".well-known/lorekeeper/keys.json", "store/<str:ticket>"}
 # Below no prefix, and no address of the Hub either.
@@ -54,7 +56,7 @@ def operations() -> dict[str, type[Any]]:
             route = prefix + str(pattern.pattern)
             if isinstance(pattern, URLResolver):
                 walk(pattern.url_patterns, route)
-            elif route not in OUTSIDE:
+            elif route not in OUTSIDE and route and not route.startswith(PAGES):
                 view = getattr(pattern.callback, "view_class", View)
                 below = route.removeprefix(PREFIX)
                 address = re.sub(r"<[a-z]+:", "<", below if below != route else f"/{route}")

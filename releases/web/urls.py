@@ -1,0 +1,5 @@
+"""Pages of this app, below ``/ui/``."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

@@ -1,0 +1,37 @@
+"""People who are signed in, through Django's test client: the whole of a request but the socket."""
+
+from collections.abc import Callable, Iterable
+
+import pytest
+from django.test import Client
+
+from registry.models import Person, Tenant
+from registry.states import Role
+from tests.factories.registry import make_person
+
+SignIn = Callable[..., Client]
+PASSWORD = "correct horse battery staple"
+
+
+def with_password(person: Person) -> Person:
+    person.set_password(PASSWORD)
+    person.save(update_fields=["password"])
+    return person
+
+
+@pytest.fixture
+def sign_in() -> SignIn:
+    """``sign_in(person)`` or ``sign_in(roles={tenant: [role]})``: a browser in which that person is signed in."""
+
+    def signed_in(
+        person: Person | None = None,
+        *,
+        roles: dict[Tenant, Iterable[Role]] | None = None,
+        is_platform_admin: bool = False,
+    ) -> Client:
+        somebody = person or make_person(roles=roles, is_platform_admin=is_platform_admin)
+        browser = Client(raise_request_exception=True)
+        browser.force_login(somebody, backend="allauth.account.auth_backends.AuthenticationBackend")
+        return browser
+
+    return signed_in
