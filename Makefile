@@ -24,7 +24,7 @@ endef
 # Where bytecode is not kept, each of the many processes that tests start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup engine demo up test test-fast test-e2e test-chaos lint types format messages bench-validation bench-revocation bench-upload bench-audit bench-coldpath bench-planner bench-replay bench-cache bench-agent bench-gateway bench-gateway-faults soak-gateway bench-judge bench-release test-compiled clean
+.PHONY: help setup engine demo up test test-fast test-e2e test-chaos browser lint types format messages screenshots bench-validation bench-revocation bench-upload bench-audit bench-coldpath bench-planner bench-replay bench-cache bench-agent bench-gateway bench-gateway-faults soak-gateway bench-judge bench-release test-compiled clean
 
 help:  ## Show this help
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,13 +74,21 @@ test-compiled: $(READY)  ## The gateway's tests on its compiled form, which is w
 	cd $$($(PY) -m deploy.compiled) && $(CURDIR)/$(PY) -m pytest -m "not e2e" -n $(WORKERS) \
 		tests/unit/gateway tests/integration/gateway tests/property/test_engine_bytes.py tests/property/test_engine_reads.py
 
-test-e2e: engine  ## The real engine and the whole stack of processes
+test-e2e: engine browser  ## The real engine and the whole stack of processes
 	$(TEST_E2E)
 
 test-chaos: engine  ## The stack hurt in the middle of loads on a real engine, with the figures
 	$(PY) -m pytest $(CHAOS) -s
 
-test: engine lint types  ## Everything but the chaos, from a fresh machine on
+browser:  ## Install Debian's Chromium for the tests of pages, unless there is one
+	@[ -n "$${LOREKEEPER_CHROMIUM:-}" ] || command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+	    || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -q && apt-get install -y -q chromium fonts-noto-cjk; } \
+	    || { echo "Tests of pages need Chromium: apt-get install chromium fonts-noto-cjk, or name one in LOREKEEPER_CHROMIUM." >&2; exit 1; }
+
+screenshots: $(READY) browser  ## Pictures of every page in every look and language, into .screenshots/
+	LOREKEEPER_SCREENSHOTS=$(CURDIR)/.screenshots $(PY) -m pytest -m e2e tests/e2e/web/test_every_page.py
+
+test: engine browser lint types  ## Everything but the chaos, from a fresh machine on
 	$(PY) -m pytest -m "not e2e" -n $(WORKERS)
 	$(TEST_E2E)
 
