@@ -25,6 +25,7 @@ from registry.models import (
     EvaluationGates,
     EvaluationSet,
     Membership,
+    Person,
     PipelineKey,
     PipelineSignature,
     RetentionPolicy,
@@ -103,6 +104,25 @@ def get_own_token(*, actor: Actor, prefix: str) -> ApiToken:
     if token is None:
         raise NotFound(_("You have no token with this prefix."), field="prefix")
     return token
+
+
+def list_tenant_tokens(*, actor: Actor, tenant: str) -> QuerySet[ApiToken]:
+    """The tokens that are good in the tenant, its applications' and its people's; revoked ones, too."""
+    owner = get_tenant(actor=actor, name=tenant, action=Action.MANAGE_TENANT)
+    return ApiToken.objects.select_related("person", "tenant").filter(tenant=owner)
+
+
+def get_tenant_token(*, actor: Actor, tenant: str, prefix: str) -> ApiToken:
+    token = list_tenant_tokens(actor=actor, tenant=tenant).filter(prefix=prefix).first()
+    if token is None:
+        raise NotFound(_("This tenant has no token with this prefix."), field="prefix")
+    return token
+
+
+def list_people(*, actor: Actor) -> QuerySet[Person]:
+    """Everybody with an account, with what they are members of."""
+    require_on_platform(actor, Action.MANAGE_PLATFORM)
+    return Person.objects.prefetch_related("memberships__tenant")
 
 
 def list_adapters(*, actor: Actor, tenant: str) -> QuerySet[Adapter]:

@@ -18,9 +18,9 @@ from registry.api.rest.pagination import page
 from registry.api.rest.schema import listed
 from registry.api.rest.views import ApiView
 from registry.errors import InvalidInput
-from registry.models import ApiToken, Tenant
+from registry.models import Tenant
 from registry.permissions import Action
-from registry.selectors import get_tenant, list_members, list_tenants
+from registry.selectors import get_tenant, list_members, list_tenant_tokens, list_tenants
 from registry.services.tenants import add_member, create_tenant, remove_member
 from registry.services.tokens import create_tenant_token, revoke_token
 from registry.states import Role, Scope, TokenKind
@@ -82,8 +82,7 @@ class TokensView(ApiView):
 
     @extend_schema(operation_id="list_tokens", parameters=[TokenFilters], responses={200: listed(TokenAnswer)})
     def get(self, request: Request, tenant: str) -> Response:
-        owner = _managed(actor_of(request), tenant)
-        tokens = ApiToken.objects.select_related("person").filter(tenant=owner)
+        tokens = list_tenant_tokens(actor=actor_of(request), tenant=tenant)
         wanted = tokens.filter(**read_filters(request, TokenFilters))
         return page(request, wanted, ordering=("created_at", "pk"), document=token_document)
 

@@ -66,9 +66,9 @@ class Page(View):
             raise TypeError(message)
         return self.tenant
 
-    def show(self, facts: Facts | None = None, *, status: int = 200) -> HttpResponse:
-        """The page's template with ``facts``."""
-        return render(self.request, self.template_name, facts, status=status)
+    def show(self, facts: Facts | None = None, *, status: int = 200, template: str = "") -> HttpResponse:
+        """The page's template with ``facts``, or another one that shows what the page has made."""
+        return render(self.request, template or self.template_name, facts, status=status)
 
     def leave(self, address: str, said: str = "") -> HttpResponse:
         """After a write: go to ``address``, where ``said`` is shown once. What a dialog sent goes there as a whole."""

@@ -22,6 +22,8 @@ KINDS_OF_STATE: Final[dict[str, str]] = {
     "promoted": "good",
     "aborted": "bad",
     "rolled_back": "bad",
+    "delivered": "good",
+    "parked": "bad",
 }
 
 _WORDS: Final[dict[str, Promise]] = {
@@ -40,6 +42,8 @@ _WORDS: Final[dict[str, Promise]] = {
     "promoted": _("promoted"),
     "aborted": _("aborted"),
     "rolled_back": _("rolled back"),
+    "delivered": _("delivered"),
+    "parked": _("parked"),
     "viewer": _("viewer"),
     "uploader": _("uploader"),
     "reviewer": _("reviewer"),

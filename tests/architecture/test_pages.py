@@ -75,23 +75,21 @@ def test_a_page_leads_whoever_is_not_signed_in_to_the_sign_in(route: str, client
 class Reader:
     browser: Client
     actor: Actor
-    tenant_id: int
 
-    def refusal(self, route: str, method: str) -> int | None:
+    def refusal(self, route: str, method: str, *, tenant: str = TENANT) -> int | None:
         action = PAGES[route].actions.get(method)
-        return None if action is None else refusal_of(self.actor, action, self.tenant_id)
+        return None if action is None else refusal_of(self.actor, action, Tenant.objects.get(name=tenant).pk)
 
 
 def readers(world: ApiWorld) -> dict[str, Reader]:
-    tenant = Tenant.objects.get(name=TENANT)
-    return {name: reader(world.tokens[name] or "", tenant) for name in CALLERS}
+    return {name: reader(world.tokens[name] or "") for name in CALLERS}
 
 
-def reader(token: str, tenant: Tenant) -> Reader:
+def reader(token: str) -> Reader:
     person = Person.objects.get(email=authenticate_token(text=token).id)
     browser = Client(raise_request_exception=False)
     browser.force_login(person, backend="allauth.account.auth_backends.AuthenticationBackend")
-    return Reader(browser, actor_of_session(person, list(Membership.objects.filter(person=person))), tenant.pk)
+    return Reader(browser, actor_of_session(person, list(Membership.objects.filter(person=person))))
 
 
 def address_of(route: str, world: ApiWorld) -> str:
@@ -152,10 +150,12 @@ def test_a_page_leads_nobody_to_where_they_may_not_go() -> None:
 def is_open(way: tuple[str, str], somebody: Reader) -> bool:
     method, address = way
     try:
-        route = resolve(address.partition("?")[0].partition("#")[0]).route
+        found = resolve(address.partition("?")[0].partition("#")[0])
     except Resolver404:
         return not address.startswith("/ui")
-    return route not in PAGES or PAGES[route].is_public or somebody.refusal(route, method) is None
+    if found.route not in PAGES or PAGES[found.route].is_public:
+        return True
+    return somebody.refusal(found.route, method, tenant=found.kwargs.get("tenant", TENANT)) is None
 
 
 def ways_of(page: str) -> Iterator[tuple[str, str]]:

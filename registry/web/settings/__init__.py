@@ -1,0 +1,1 @@
+"""Settings of tenants and of the platform."""
