@@ -33,6 +33,9 @@ def update(app: str) -> None:
     # A translation that was made for a similar text would only look right.
     known.update(template_of(app), no_fuzzy_matching=True, update_creation_date=False)
     known.obsolete.clear()
+    known.header_comment = "# Lorekeeper in simplified Chinese."
+    known.last_translator, known.language_team, known.msgid_bugs_address = "maintainers", "maintainers", ""
+    known.project, known.version, known.revision_date = "Lorekeeper", app, known.creation_date
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         write_po(file, known, width=120, sort_output=True, omit_header=False, include_lineno=False)
