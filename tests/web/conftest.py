@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 import pytest
+from django.core.cache import cache
 from django.test import Client
 
 from registry.models import Person, Tenant
@@ -17,6 +18,12 @@ def with_password(person: Person) -> Person:
     person.set_password(PASSWORD)
     person.save(update_fields=["password"])
     return person
+
+
+@pytest.fixture(autouse=True)
+def _nobody_tried_before() -> None:
+    """Tries to sign in are counted in the cache, which tests share."""
+    cache.clear()
 
 
 @pytest.fixture
