@@ -6,9 +6,11 @@ was seen.
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from playwright.sync_api import Browser
 from pytest_django.live_server_helper import LiveServer
 
@@ -17,9 +19,11 @@ from registry.services.tokens import authenticate_token
 from tests.architecture.test_pages import PAGES, address_of
 from tests.e2e.web.browsing import LOOKS, Look, Window, window
 from tests.factories.api_world import ApiWorld, build_world
-from tests.web.conftest import with_password
+from tests.factories.requests import make_request
+from tests.web.conftest import PASSWORD, with_password
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("sent", "signer", "store")]
+TIERS = ("gpu", "cpu", "gpu", "disk")
 ACCOUNT = {
     "/ui/account/login",
     "/ui/account/second-factor/",
@@ -34,7 +38,14 @@ ACCOUNT = {
 
 @pytest.fixture
 def world(transactional_db: None) -> ApiWorld:
-    return build_world()
+    made = build_world()
+    now = timezone.now()
+    for number in range(40):
+        # Requests of this hour and of the same one yesterday, so that there is something to draw.
+        make_request(
+            at=now - timedelta(minutes=number, days=number % 2), tier=TIERS[number % 4], ttft_ms=80 + 9 * number
+        )
+    return made
 
 
 def addresses(world: ApiWorld) -> Iterator[str]:
@@ -50,7 +61,8 @@ def session_of(world: ApiWorld) -> dict[str, str]:
     person = with_password(Person.objects.get(email=authenticate_token(text=token).id))
     client = Client()
     # As after a sign-in: pages that ask for the password again don't.
-    client.post("/ui/account/login", {"login": person.email, "password": "correct horse battery staple"})
+    client.post("/ui/account/login", {"login": person.email, "password": PASSWORD})
+    client.post("/ui/account/reauthenticate", {"password": PASSWORD})
     return {name: morsel.value for name, morsel in client.cookies.items()}
 
 
