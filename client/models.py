@@ -48,6 +48,15 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class PasswordLink:
+    """A link by which a person, or whoever has it, sets a password for the site, once and until `expires_at`."""
+
+    email: str
+    url: str
+    expires_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Token:
     """An API token; `token` is its text and is there only in the answer that created it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from client.decoding import decode
-from client.models import Member, Tenant, Token
+from client.models import Member, PasswordLink, Tenant, Token
 from client.pages import read_all
 from client.transport import path_of
 
@@ -35,6 +35,10 @@ class Tenants:
         """Give a person a role; the person is created if new."""
         body = {"email": email, "role": role, **({"name": name} if name else {})}
         return decode(Member, self._transport.call("POST", path_of("tenants", tenant, "members"), body=body))
+
+    def make_password_link(self, email: str) -> PasswordLink:
+        """Return a link by which this person, or whoever has it, sets a password for the site once (platform admin)."""
+        return decode(PasswordLink, self._transport.call("POST", path_of("people", email, "password-link")))
 
     def create_token(
         self,

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from deploy.demo.people import APPLICATION, PEOPLE
+from deploy.demo.platform import ADMIN_EMAIL
 from deploy.demo.run import Run
 from deploy.demo.show import Screen
 from deploy.demo.steps import run_steps
@@ -56,10 +57,14 @@ def _run(run: Run, *, keep: bool) -> str | None:
 def _print_log_ins(run: Run) -> None:
     """Print where everything is and with which tokens to come in."""
     run.screen.line()
-    run.screen.line(f"web      {run.platform.web_url}")
+    run.screen.line(f"web      {run.platform.web_url}/ui/")
     run.screen.line(f"gateway  {run.platform.gateway_url}/v1   (OPENAI_BASE_URL; model “support”)")
     run.screen.line(f"engine   {run.platform.engine_url}")
     run.screen.line(f"logs     {run.platform.log_folder}")
+    run.screen.line("sign-in  (each link sets a password, once; then sign in with it and the e-mail address)")
+    for email in (ADMIN_EMAIL, *(person.email for person in PEOPLE)):
+        made = run.admin().run("member", "password-link", email)
+        run.screen.line(f"  {email:<20}{made['url']}")
     run.screen.line("tokens   (LOREKEEPER_TOKEN, with LOREKEEPER_URL as above)")
     run.screen.line(f"  {'admin':<14}{run.platform.admin_token}")
     for person in PEOPLE:

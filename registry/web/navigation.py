@@ -30,7 +30,10 @@ class Part:
     in_tenant: bool = False
 
 
-PARTS: Final = (Part(_("Home"), "home", None),)
+PARTS: Final = (
+    Part(_("Home"), "home", None),
+    Part(_("Settings"), "settings", Action.VIEW_PLATFORM),
+)
 
 
 @dataclass(frozen=True, slots=True)

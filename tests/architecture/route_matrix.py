@@ -12,6 +12,7 @@ MATRIX: dict[str, Action | None] = {
     "GET inbox": Action.VIEW_PLATFORM,
     "GET whoami": None,
     "GET keys": None,
+    "POST people/<email>/password-link": Action.MANAGE_PLATFORM,
     "GET base-models": Action.VIEW_PLATFORM,
     "POST base-models": Action.MANAGE_PLATFORM,
     "GET base-models/<base_model>/revisions/<revision>": Action.VIEW_PLATFORM,

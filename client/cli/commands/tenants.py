@@ -1,4 +1,4 @@
-"""`tenant create|list`, `member add` and `token create|list|revoke`."""
+"""`tenant create|list`, `member add|password-link` and `token create|list|revoke`."""
 
 from __future__ import annotations
 
@@ -53,6 +53,16 @@ def add_member(session: Session, tenant: str, email: str, role: str, name: str) 
     added = session.client.tenants.add_member(tenant, email=email, role=role, name=name)
     session.out.document(added)
     session.out.line(_("{email} is {role} of {tenant}.").format(email=added.email, role=added.role, tenant=tenant))
+
+
+@member.command("password-link", help=_("Make a link by which a person sets a password for the site, once."))
+@click.argument("email")
+@pass_session
+def make_password_link(session: Session, email: str) -> None:
+    """Make and print it."""
+    made = session.client.tenants.make_password_link(email)
+    session.out.document(made)
+    session.out.line(made.url)
 
 
 @click.group(cls=LorekeeperGroup, help=_("API tokens of a tenant."))

@@ -39,6 +39,12 @@ def test_approval_names_the_digest() -> None:
     assert server.asked == [("POST", path, {"digest": "ab", "comment": "good"})]
 
 
+def test_a_password_link_is_made_for_an_address() -> None:
+    server = Recorder({"email": "ben@acme.example", "url": "https://x/ui/password/k", "expires_at": "2026-12-01"})
+    assert server.client().tenants.make_password_link("ben@acme.example").url == "https://x/ui/password/k"
+    assert server.asked == [("POST", "people/ben%40acme.example/password-link", None)]
+
+
 def test_an_answer_about_another_version_is_refused() -> None:
     server = Recorder({**VERSION, "name": "v2"})
     with pytest.raises(UnexpectedAnswer, match="v2"):
