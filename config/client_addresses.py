@@ -12,6 +12,8 @@ Address = IPv4Address | IPv6Address
 class ClientAddressMiddleware:
     """Puts the client's address into ``REMOTE_ADDR``, which the audit log and the rate limits go by.
 
+    Where the nearest proxy is trusted, its ``X-Forwarded-Proto`` says whether the client came by https.
+
     What ``X-Forwarded-For`` says is believed only as far as it was written by a trusted proxy: anybody can send it.
     """
 
@@ -21,6 +23,8 @@ class ClientAddressMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if self._trusted:
+            if self._trusts(_address(request.META.get("REMOTE_ADDR", ""))):
+                _take_scheme(request)
             request.META["REMOTE_ADDR"] = self._client_of(request)
         return self._get_response(request)
 
@@ -39,6 +43,11 @@ class ClientAddressMiddleware:
 
     def _trusts(self, address: Address | None) -> bool:
         return address is not None and any(address in network for network in self._trusted)
+
+
+def _take_scheme(request: HttpRequest) -> None:
+    if request.headers.get("X-Forwarded-Proto", "").strip() == "https":
+        request.META["wsgi.url_scheme"] = "https"
 
 
 def _address(text: str) -> Address | None:

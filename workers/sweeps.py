@@ -10,6 +10,7 @@ from cachecontrol.services.requests.retention import tend_request_records
 from registry.actors import system_actor
 from registry.services.hub.expiry import drop_commit, expire_draft, stale_drafts, superseded_commits
 from registry.services.idempotency import forget_old_answers
+from registry.services.people.sessions import forget_old_sessions
 from registry.services.purges import purged_with_bytes, remove_bytes_of_purged
 from registry.services.retention import due_retentions, sweep_retention
 from registry.services.routing import forget_old_changes
@@ -36,6 +37,7 @@ def sweep_all() -> None:
     forget_old_answers()
     forget_old_changes()
     forget_old_deliveries()
+    forget_old_sessions()
     tend_request_records(actor=system_actor("retention"))
     for version_id in stalled_validations():
         with _on_its_own(version_id):

@@ -56,13 +56,14 @@ def test_there_are_no_attics() -> None:
     assert [str(path) for path in sources() if path.name in ATTICS] == []
 
 
-@pytest.mark.parametrize("app", ["registry", "releases", "cachecontrol"])
+@pytest.mark.parametrize("app", ["registry", "releases", "cachecontrol", "config"])
 def test_views_are_thin(app: str) -> None:
     fat = [
         f"{path.name}:{method.name}"
-        for path in (ROOT / app / "api").glob("*.py")
+        for folder in ("api", "web")
+        for path in (ROOT / app / folder).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef) and node.name.endswith("View")
+        if isinstance(node, ast.ClassDef) and node.name.endswith(("View", "Page"))
         for method in node.body
         if isinstance(method, ast.FunctionDef) and lines_of(method) > MAX_VIEW_LINES
     ]

@@ -2,6 +2,7 @@
 
 from django.db import transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import override
 
 from registry import dispatch
 from registry.actors import Actor
@@ -55,7 +56,9 @@ def pause_release(*, actor: Actor, release: Release, reason: str = "", expected_
         return locked
     _require(locked, locked.state in RUNNING_STATES, _("paused"))
     require_release_revision(locked, expected_revision)
-    told = _("%(person)s paused it; it waits for somebody to resume it.") % {"person": actor.name}
+    # Kept, and read by people of every language.
+    with override(None):
+        told = _("%(person)s paused it; it waits for somebody to resume it.") % {"person": actor.name}
     return hold_release(locked, actor=actor, pause=PauseKind.PERSON, sentence=told, reason=reason)
 
 

@@ -67,8 +67,7 @@ class Window:
     def overflow(self) -> int:
         """By how many pixels the page is wider than the window."""
         wide: int = self.page.evaluate("document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth")
-        # Less than nothing where room is kept for a scroll bar.
-        return max(wide, 0)
+        return wide
 
     def shoot(self, name: str) -> None:
         """A picture of the whole page, where ``make screenshots`` wants some."""
