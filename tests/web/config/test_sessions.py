@@ -3,6 +3,7 @@ from datetime import timedelta
 import pytest
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
+from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.test.utils import override_settings
 from django.utils import timezone
@@ -28,7 +29,6 @@ def test_sessions_that_are_over_are_forgotten_and_others_stay() -> None:
 @pytest.mark.parametrize(("proxy", "is_secure"), [("10.0.0.1", True), ("192.0.2.1", False)])
 def test_a_trusted_proxy_says_whether_the_client_came_by_https(proxy: str, is_secure: bool) -> None:
     with override_settings(TRUSTED_PROXIES=["10.0.0.0/8"]):
-        seen = []
-        through = ClientAddressMiddleware(lambda request: seen.append(request.is_secure()))  # type: ignore[arg-type]
-        through(RequestFactory().get("/", REMOTE_ADDR=proxy, headers={"X-Forwarded-Proto": "https"}))
-    assert seen == [is_secure]
+        through = ClientAddressMiddleware(lambda request: HttpResponse(str(request.is_secure())))
+        answer = through(RequestFactory().get("/", REMOTE_ADDR=proxy, headers={"X-Forwarded-Proto": "https"}))
+    assert answer.content.decode() == str(is_secure)
