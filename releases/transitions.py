@@ -135,6 +135,7 @@ def move_step(step: ReleaseStep, *, was: StepState, to: StepState, **facts: Any)
             "sentence": "",
             "verdict": None,
             "judged_at": None,
+            "course": None,
         }
     changes |= facts
     if not ReleaseStep.objects.filter(pk=step.pk, state=was.value, attempt=step.attempt).update(**changes):
@@ -166,12 +167,13 @@ def note_look(
     sentence: str,
     of_step: str = "",
     verdict: dict[str, Any] | None = None,
+    course: list[dict[str, Any]] | None = None,
     looked_at: datetime,
 ) -> None:
     """Keep what a look at a release found, unless it was changed meanwhile. A look changes neither state nor revision.
 
-    ``verdict`` (None: nothing was judged) and the sentence are the running step's, too, unless that says something else
-    (``of_step``).
+    ``verdict`` (None: nothing was judged), its ``course`` and the sentence are the running step's, too, unless that
+    says something else (``of_step``).
 
     Raises:
         StaleState: somebody changed the release since it was read.
@@ -183,7 +185,7 @@ def note_look(
         raise StaleState(_("%(release)s was changed by somebody else meanwhile.") % {"release": release})
     _take_over(release, found)
     if step is not None:
-        judged = {} if verdict is None else {"verdict": verdict, "judged_at": looked_at}
+        judged = {} if verdict is None else {"verdict": verdict, "judged_at": looked_at, "course": course}
         changes = {"sentence": of_step or sentence, **judged}
         running = ReleaseStep.objects.filter(pk=step.pk, state=StepState.RUNNING.value, attempt=step.attempt)
         if not running.update(**changes):

@@ -137,6 +137,7 @@ def _window(counts: _Counts, agreement: dict[int, Marks]) -> Window:
     return Window(
         slices=tuple(
             Slice(
+                index=number,
                 canary=counts[number, True].side(),
                 stable=counts[number, False].side(),
                 agreement=agreement.get(number, Marks()),

@@ -25,7 +25,7 @@ Document = dict[str, Any]
 # A list reads no verdicts: they are most of a step.
 SHOWN_WITH_RELEASE: Final = (
     "approvals__reviewer",
-    Prefetch("steps", queryset=ReleaseStep.objects.defer("spec", "verdict")),
+    Prefetch("steps", queryset=ReleaseStep.objects.defer("spec", "verdict", "course")),
 )
 
 

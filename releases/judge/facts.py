@@ -89,8 +89,10 @@ class Slice:
 
     What happens within a slice may be one event, such as a client that retries: how much more the slices differ than
     single requests would make them is reckoned with. ``agreement`` is of shadowed requests: 1 is the same answer.
+    ``index`` says which slice of the window it is, from its beginning; only who draws them asks.
     """
 
+    index: int = 0
     canary: Side = field(default_factory=Side)
     stable: Side = field(default_factory=Side)
     agreement: Marks = field(default_factory=Marks)

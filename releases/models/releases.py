@@ -43,6 +43,8 @@ class Release(models.Model):
     looked_at = models.DateTimeField(null=True)
 
     class Meta:
+        # Lists show the newest first, of a whole tenant, too.
+        indexes = [models.Index(fields=["-made_at", "-id"], name="release_newest_first")]
         constraints = [
             models.UniqueConstraint(fields=["alias", "number"], name="release_number_once"),
             models.UniqueConstraint(fields=["alias"], condition=Q(state__in=_ACTIVE), name="release_one_active"),
@@ -66,7 +68,7 @@ class ReleaseStep(models.Model):
     last let the step go on, or else with the attempt.
 
     ``verdict`` is the last one of the judge (``releases.judge.verdict``) as JSON, ``sentence`` what came of the step or
-    what it waits for.
+    what it waits for. ``course`` is what was judged as points over time (``releases.steering.course``).
     """
 
     release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="steps")
@@ -81,6 +83,7 @@ class ReleaseStep(models.Model):
     sentence = models.TextField(blank=True, default="")
     verdict = models.JSONField(null=True)
     judged_at = models.DateTimeField(null=True)
+    course = models.JSONField(null=True)
 
     class Meta:
         ordering = ["index"]

@@ -34,6 +34,7 @@ from releases.services.releases.rollback import Undoing, undo_release
 from releases.services.releases.steps import begin_step, hold_release, pass_step, promote
 from releases.states import RUNNING_STATES, PauseKind, ReleaseState, StepKind, StepState
 from releases.steering.changes import Begin, Change, Pass, Pause, Promote, RollBack, Wait
+from releases.steering.course import course_of
 from releases.steering.decide import decide
 from releases.steering.records import record_of
 from releases.steering.snapshot import LIVE_STEPS, Judged, Look, Snapshot, Spec, StepView
@@ -61,10 +62,11 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a look found; ``verdict`` is its record where requests were judged."""
+    """What a look found; where requests were judged ``verdict`` is its record, and ``course`` what it was made of."""
 
     look: Look | None = None
     verdict: dict[str, Any] | None = None
+    course: list[dict[str, Any]] | None = None
 
 
 def releases_to_steer() -> list[UUID]:
@@ -179,7 +181,8 @@ def _judge(seen: _Seen, step: StepView, since: datetime, now: datetime) -> _Foun
         return _Found(Judged(_UNCOUNTED, samples=0), record_of(_UNCOUNTED, Window()))
     verdict = judge(window, judge_settings(plan, step.spec))
     samples = sum(part.canary.requests for part in window.slices)
-    return _Found(Judged(verdict, samples=samples), record_of(verdict, window))
+    course = course_of(window, since=since, slice_s=slice_s)
+    return _Found(Judged(verdict, samples=samples), record_of(verdict, window), course)
 
 
 def _new_count(seen: _Seen, step: StepView, since: datetime, *, slice_s: float, now: datetime) -> int:
@@ -237,4 +240,5 @@ def _note(release: Release, seen: _Seen, found: _Found, sentence: str, looked_at
         return
     running = next((row for row in seen.rows if row.state == StepState.RUNNING), None)
     of_step = "" if sentence or found.verdict is None else str(found.verdict["sentence"])
-    note_look(release, running, sentence=told, of_step=of_step, verdict=found.verdict, looked_at=looked_at)
+    facts: dict[str, Any] = {"verdict": found.verdict, "course": found.course}
+    note_look(release, running, sentence=told, of_step=of_step, looked_at=looked_at, **facts)

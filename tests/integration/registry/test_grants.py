@@ -126,6 +126,7 @@ MAY_CHANGE = {
         "sentence",
         "verdict",
         "judged_at",
+        "course",
     },
     "releases_rollback": {"last_answer_at", "strays", "settled_at"},
     "registry_webhookcursor": {"seq"},

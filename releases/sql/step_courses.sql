@@ -1,0 +1,1 @@
+GRANT UPDATE (course) ON releases_releasestep TO lorekeeper_app;
