@@ -68,7 +68,11 @@ def list_aliases(*, actor: Actor, tenant: str) -> QuerySet[Alias]:
 
 
 def list_alias_history(*, actor: Actor, tenant: str, name: str) -> QuerySet[AliasRevision]:
-    alias = get_alias(actor=actor, tenant=tenant, name=name)
+    return revisions_of(get_alias(actor=actor, tenant=tenant, name=name))
+
+
+def revisions_of(alias: Alias) -> QuerySet[AliasRevision]:
+    """The history of an alias that its caller may see."""
     return AliasRevision.objects.select_related("version__adapter", "previous_version").filter(alias=alias)
 
 
@@ -119,11 +123,11 @@ def alias_history(alias_id: int) -> list[Moved]:
 def rollback_targets_of(*, adapter_id: int) -> frozenset[UUID]:
     """The versions that aliases which have pointed at the adapter would go back to."""
     aliases = AliasRevision.objects.filter(version__adapter_id=adapter_id).values_list("alias_id", flat=True).distinct()
-    targets = {rollback_target(alias_history(alias_id), lost=_lost_versions(alias_id)) for alias_id in aliases}
+    targets = {rollback_target(alias_history(alias_id), lost=lost_versions(alias_id)) for alias_id in aliases}
     return frozenset(target for target in targets if target is not None)
 
 
-def _lost_versions(alias_id: int) -> frozenset[UUID]:
+def lost_versions(alias_id: int) -> frozenset[UUID]:
     """The versions in an alias's history that it can't go back to."""
     lost = Q(state=VersionState.REVOKED.value) | Q(purged_at__isnull=False)
     return frozenset(Version.objects.filter(lost, alias_revisions__alias_id=alias_id).values_list("pk", flat=True))
@@ -185,9 +189,13 @@ def list_stalled(*, actor: Actor) -> QuerySet[Release]:
 
 def list_rollbacks(*, actor: Actor, tenant: str, alias: str) -> QuerySet[Rollback]:
     """The rollbacks of an alias, with how long each took."""
-    owner = get_alias(actor=actor, tenant=tenant, name=alias)
+    return rollbacks_of(get_alias(actor=actor, tenant=tenant, name=alias))
+
+
+def rollbacks_of(alias: Alias) -> QuerySet[Rollback]:
+    """The rollbacks of an alias that its caller may see."""
     named = ("alias__tenant", "release", "left__adapter__tenant")
-    return Rollback.objects.select_related(*named).filter(alias=owner)
+    return Rollback.objects.select_related(*named).filter(alias=alias)
 
 
 def lock_release(release_id: UUID) -> Release:

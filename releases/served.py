@@ -8,8 +8,8 @@ from registry.actors import Actor
 from registry.models import Tenant
 from registry.permissions import Action, require_on_platform
 from registry.selectors import get_tenant
-from releases.models import AliasGrant, AliasInterval, AliasRevision
-from releases.selectors import get_alias, list_alias_history
+from releases.models import Alias, AliasGrant, AliasInterval, AliasRevision
+from releases.selectors import get_alias, revisions_of
 
 
 def list_alias_times(*, actor: Actor, tenant: str, name: str, at: datetime | None = None) -> QuerySet[AliasRevision]:
@@ -19,7 +19,12 @@ def list_alias_times(*, actor: Actor, tenant: str, name: str, at: datetime | Non
     version that was revoked by then (``state_changed_at``) answered nothing all the same. Gateways hear of a change
     some milliseconds after its interval has begun.
     """
-    rows, intervals = list_alias_history(actor=actor, tenant=tenant, name=name), _intervals()
+    return times_of(get_alias(actor=actor, tenant=tenant, name=name), at=at)
+
+
+def times_of(alias: Alias, *, at: datetime | None = None) -> QuerySet[AliasRevision]:
+    """As ``list_alias_times``, of an alias that its caller may see."""
+    rows, intervals = revisions_of(alias), _intervals()
     if at is not None:
         rows, intervals = rows.filter(_holds(at, "intervals__")), intervals.filter(_holds(at))
     return rows.prefetch_related(Prefetch("intervals", queryset=intervals))
@@ -27,8 +32,12 @@ def list_alias_times(*, actor: Actor, tenant: str, name: str, at: datetime | Non
 
 def list_grants(*, actor: Actor, tenant: str, alias: str) -> QuerySet[AliasGrant]:
     """The tenants that may call the alias, for people of its own tenant."""
-    owned = get_alias(actor=actor, tenant=tenant, name=alias)
-    return AliasGrant.objects.select_related("alias__tenant", "tenant").filter(alias=owned)
+    return grants_of(get_alias(actor=actor, tenant=tenant, name=alias))
+
+
+def grants_of(alias: Alias) -> QuerySet[AliasGrant]:
+    """The tenants that may call an alias which its caller may see."""
+    return AliasGrant.objects.select_related("alias__tenant", "tenant").filter(alias=alias)
 
 
 def list_shared_aliases(*, actor: Actor, tenant: str) -> QuerySet[AliasGrant]:

@@ -65,6 +65,11 @@ def get_release_template(*, actor: Actor, tenant: str, name: str, number: int | 
     return found
 
 
+def editions_of(template: ReleaseTemplate) -> QuerySet[ReleaseTemplate]:
+    """All editions of a template that its caller may see; none of the built-in one, which nobody wrote."""
+    return templates_with_relations().filter(tenant=template.tenant, name=template.name)
+
+
 def list_release_templates(*, actor: Actor, tenant: str) -> list[ReleaseTemplate]:
     """The edition in use of every template, the built-in one among them, by name; see ``MOST_TEMPLATES``."""
     owner = get_tenant(actor=actor, name=tenant, action=Action.VIEW_TENANT)

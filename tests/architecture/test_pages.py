@@ -30,7 +30,7 @@ METHODS = ("get", "post")
 CALLERS = [*(role.value for role in Role), "outsider", "admin", "sovereign"]
 PARTS = 4
 # What a page needs to be shown that the world doesn't have by that name.
-NAMES: dict[str, str] = {"key": "none"}
+NAMES: dict[str, str] = {"key": "none", "template": "default"}
 
 
 def pages() -> dict[str, type[Page]]:
