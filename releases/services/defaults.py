@@ -3,8 +3,6 @@
 from uuid import UUID
 
 from django.db import transaction
-from django.utils.translation import gettext as _
-from django.utils.translation import override
 
 from registry.actors import Actor
 from registry.naming import default_alias_name
@@ -25,8 +23,6 @@ def begin_default_alias(*, actor: Actor, version_id: UUID) -> None:
     tenant, name = version.adapter.tenant, default_alias_name(version.adapter.name)
     if Alias.objects.filter(tenant=tenant, name=name).exists():
         return
-    # Kept, and read by people of every language.
-    with override(None):
-        reason = _("The first approved version.")
+    reason = "The first approved version."
     alias = begin_alias(actor=actor, tenant=tenant, name=name, version=version, reason=reason)
     events.alias_moved(actor=actor, alias=alias, previous=None, reason=reason)

@@ -15,7 +15,6 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from registry.actors import Actor, system_actor
 from registry.errors import StaleState
@@ -196,17 +195,17 @@ def _new_count(seen: _Seen, step: StepView, since: datetime, *, slice_s: float, 
 def _stable_trouble(stable: Version) -> str:
     if stable.state != VersionState.REVOKED and stable.purged_at is None:
         return ""
-    return _(
-        "The stable version %(version)s was revoked or removed, so nothing can be compared with it. "
+    return (
+        f"The stable version {stable} was revoked or removed, so nothing can be compared with it. "
         "Promote the release, or roll it back to the last good version."
-    ) % {"version": stable}
+    )
 
 
 def _candidate_trouble(candidate: Version) -> str:
     if candidate.purged_at is not None:
-        return _("The candidate %(version)s was removed.") % {"version": candidate}
+        return f"The candidate {candidate} was removed."
     if candidate.state != VersionState.APPROVED:
-        return _("The candidate %(version)s is %(state)s.") % {"version": candidate, "state": candidate.state}
+        return f"The candidate {candidate} is {candidate.state}."
     return ""
 
 
@@ -225,7 +224,7 @@ def _apply(seen: _Seen, found: _Found, change: Change, *, actor: Actor, looked_a
         case Pass(sentence):
             pass_step(release, actor=actor, sentence=sentence)
         case Promote():
-            promote(release, actor=actor, reason=_("every step has passed"))
+            promote(release, actor=actor, reason="every step has passed")
         case Pause(kind, sentence):
             hold_release(release, actor=actor, pause=kind, sentence=sentence)
         case RollBack(sentence):

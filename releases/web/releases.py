@@ -14,7 +14,7 @@ from registry.permissions import Action
 from registry.web.page import Facts, Page
 from registry.web.paging import page_of
 from registry.web.words import word_for
-from releases.models import Release, ReleaseStep
+from releases.models import Release, ReleaseApproval, ReleaseStep
 from releases.outlook import brought_it
 from releases.selectors import get_release, list_releases
 from releases.states import ACTIVE_STATES, RUNNING_STATES, ReleaseState
@@ -25,6 +25,11 @@ from releases.web.watching import is_watched
 from releases.web.words import KINDS_OF_STEP, LOOKS_OF_STEP, STATES_OF_STEP, needs_of
 
 _UNDER_WAY: Final = "active"
+# A list reads no verdicts: they are most of a step.
+_SHOWN: Final = (
+    Prefetch("approvals", queryset=ReleaseApproval.objects.only("release")),
+    Prefetch("steps", queryset=ReleaseStep.objects.defer("spec", "verdict", "course")),
+)
 
 
 class ReleaseFilters(forms.Form):
@@ -56,12 +61,15 @@ class ReleasesPage(Page):
 
     def get(self, request: HttpRequest, tenant: str) -> HttpResponse:
         filters = ReleaseFilters(request.GET)
-        kinds = Prefetch("steps", queryset=ReleaseStep.objects.only("release", "index", "kind"))
-        found = list_releases(actor=self.actor, tenant=tenant).prefetch_related(kinds).filter(**filters.lookups())
-        rows = page_of(request, found, ordering=("-made_at", "-pk"))
-        return self.show(
-            {"rows": rows, "filters": filters, "tenant": self.owner, "is_filtered": bool(filters.lookups())}
-        )
+        found = list_releases(actor=self.actor, tenant=tenant).filter(**filters.lookups())
+        rows = page_of(request, found.prefetch_related(*_SHOWN), ordering=("-made_at", "-pk"))
+        lines = [(release, list(release.steps.all()), _outline(release)) for release in rows]
+        facts = {"rows": rows, "lines": lines, "filters": filters, "is_filtered": bool(filters.lookups())}
+        return self.show({**facts, "tenant": self.owner})
+
+
+def _outline(release: Release) -> str:
+    return standing_of(release, list(release.steps.all()), given=len(release.approvals.all()))
 
 
 class ReleasePage(Page):

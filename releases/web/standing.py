@@ -16,8 +16,8 @@ from releases.web.words import KINDS_OF_STEP, minutes, share_of
 _LIVE = frozenset({StepKind.SHADOW, StepKind.CANARY})
 
 
-def standing_of(release: Release, steps: Sequence[ReleaseStep], *, given: int, now: datetime) -> str:
-    """What it does now or waits for, or how it ended. ``given``: approvals of its plan."""
+def standing_of(release: Release, steps: Sequence[ReleaseStep], *, given: int, now: datetime | None = None) -> str:
+    """What it does now or waits for, or how it ended. ``given``: approvals of its plan; without ``now`` no figures."""
     match ReleaseState(release.state):
         case ReleaseState.PENDING:
             return _pending(given, int(release.plan["approvals"]))
@@ -56,11 +56,11 @@ def _paused(release: Release) -> str:
     }[PauseKind(release.pause_kind)]
 
 
-def _running(steps: Sequence[ReleaseStep], index: int, now: datetime) -> str:
+def _running(steps: Sequence[ReleaseStep], index: int, now: datetime | None) -> str:
     step = steps[min(index, len(steps) - 1)]
     if step.started_at is None or step.ended_at is not None:
         return _("The next step begins in a moment.")
-    if step.kind not in _LIVE:
+    if step.kind not in _LIVE or now is None:
         return _("%(step)s is under way.") % {"step": KINDS_OF_STEP[step.kind]}
     taken = int((now - step.started_at) / timedelta(minutes=1))
     return _("%(step)s with %(share)s: %(taken)s of at least %(least)s, %(seen)d of at least %(samples)d requests.") % {

@@ -4,7 +4,6 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext, override
 
 from registry.actors import Actor
 from registry.errors import NotFound, PermissionDenied
@@ -79,17 +78,12 @@ def make_release(
 
 
 def waits_for(*, given: int, required: int) -> str:
-    """What a release that hasn't started waits for, in the language in which sentences are kept."""
+    """What a release that hasn't started waits for: a record, in English whoever reads it later."""
     missing = required - given
-    with override(None):
-        if missing <= 0:
-            return _("It waits for somebody to start it.")
-        waits = ngettext(
-            "It waits for the approval of one more person.",
-            "It waits for the approvals of %(missing)d people.",
-            missing,
-        )
-        return waits % {"missing": missing}
+    if missing <= 0:
+        return "It waits for somebody to start it."
+    one_more = "It waits for the approval of one more person."
+    return one_more if missing == 1 else f"It waits for the approvals of {missing} people."
 
 
 def _read(alias: Alias, name: str, text: str | None) -> tuple[ReleaseTemplate | None, PlanDocument]:

@@ -5,8 +5,6 @@ The caller has locked the release (``lock_release``) and may do it. Each writes 
 
 from typing import Final
 
-from django.utils.translation import gettext as _
-
 from registry.actors import Actor
 from releases import events
 from releases.models import Release, ReleaseStep
@@ -55,8 +53,7 @@ def pass_step(release: Release, *, actor: Actor, sentence: str) -> ReleaseStep:
     was = ReleaseState(release.state)
     move_step(step, was=StepState.RUNNING, to=StepState.PASSED, sentence=sentence)
     if step.spec.get("gate"):
-        waits = _("Step %(index)d (%(kind)s) has passed; its gate waits for somebody to resume the release.")
-        told = waits % {"index": step.index + 1, "kind": step.kind}
+        told = f"Step {step.index + 1} ({step.kind}) has passed; its gate waits for somebody to resume the release."
         move_release(release, was=was, to=ReleaseState.PAUSED, pause=PauseKind.GATE, step=step.index + 1, sentence=told)
     else:
         move_release(release, was=was, to=was, step=step.index + 1, sentence=sentence)

@@ -2,7 +2,6 @@
 
 from django.db import transaction
 from django.utils.translation import gettext as _
-from django.utils.translation import override
 
 from registry import dispatch
 from registry.actors import Actor
@@ -56,9 +55,8 @@ def pause_release(*, actor: Actor, release: Release, reason: str = "", expected_
         return locked
     _require(locked, locked.state in RUNNING_STATES, _("paused"))
     require_release_revision(locked, expected_revision)
-    # Kept, and read by people of every language.
-    with override(None):
-        told = _("%(person)s paused it; it waits for somebody to resume it.") % {"person": actor.name}
+    # A record, in English whoever reads it later; so are all sentences of releases.
+    told = f"{actor.name} paused it; it waits for somebody to resume it."
     return hold_release(locked, actor=actor, pause=PauseKind.PERSON, sentence=told, reason=reason)
 
 
