@@ -1,0 +1,121 @@
+"""A person of a running stack at a browser: gets a password, turns an authenticator app on, signs in with it."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from playwright.sync_api import Browser, Page, expect
+
+from deploy.embedded.stack import Stack
+from tests.e2e.web.browsing import Window, window
+from tests.web.conftest import PASSWORD
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+LOGIN: Final = "/ui/account/login"
+ACTIVATE: Final = "/ui/account/second-factor/totp/activate/"
+# What an operator does for the first person who signs in, whom nobody can send a link from a page.
+_LINK: Final = """
+from registry.actors import system_actor
+from registry.services.people.accounts import make_password_link
+print("key", make_password_link(actor=system_actor("operator"), email={email!r}).key)
+"""
+
+
+def password_link(stack: Stack, email: str) -> str:
+    """The address by which the person sets a password."""
+    command = [sys.executable, "manage.py", "shell", "-c", _LINK.format(email=email)]
+    done = subprocess.run(command, cwd=ROOT, env=stack.env_for("web"), capture_output=True, text=True, check=True)
+    key = next(line.removeprefix("key ") for line in done.stdout.splitlines() if line.startswith("key "))
+    return f"/ui/password/{key}"
+
+
+class Authenticator:
+    """The app on somebody's phone. A code is good once, so the next one takes until its time has come."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+        self._used = 0
+
+    def code(self) -> str:
+        """The code of now, once it is another than the last one."""
+        while (counter := next(yield_hotp_counters_from_time())) == self._used:
+            time.sleep(0.5)
+        self._used = counter
+        return str(format_hotp_value(hotp_value(self._secret, counter)))
+
+
+class Visitor:
+    """One person's window, driven by addresses and the names of fields, which are the same in every language."""
+
+    def __init__(self, opened: Window, stack: Stack, email: str) -> None:
+        self.opened = opened
+        self.email = email
+        self._stack = stack
+
+    @property
+    def page(self) -> Page:
+        return self.opened.page
+
+    def go(self, address: str) -> Page:
+        return self.opened.open(address)
+
+    def set_password(self) -> None:
+        """By a link from an operator."""
+        self.go(password_link(self._stack, self.email))
+        self.page.fill("[name=password]", PASSWORD)
+        self.page.fill("[name=again]", PASSWORD)
+        self.send()
+
+    def sign_in(self, phone: Authenticator | None = None) -> None:
+        """With the password, and the code of an authenticator app where there is one."""
+        self.go(LOGIN)
+        self.page.fill("[name=login]", self.email)
+        self.page.fill("[name=password]", PASSWORD)
+        self.send()
+        if phone is not None:
+            expect(self.page).to_have_url(f"{self.opened.base_url}/ui/account/second-factor/authenticate/")
+            self.page.fill("[name=code]", phone.code())
+            self.send()
+        expect(self.page).to_have_url(f"{self.opened.base_url}/ui/")
+
+    def turn_on_codes(self) -> Authenticator:
+        """Pair an authenticator app with the account."""
+        self.go(ACTIVATE)
+        if self.page.locator("main [name=password]").count():
+            self.page.fill("main [name=password]", PASSWORD)
+            self.send()
+        phone = Authenticator(self.page.locator("#authenticator_secret").input_value())
+        self.page.fill("[name=code]", phone.code())
+        self.send()
+        return phone
+
+    def sign_out(self) -> None:
+        self.opened.context.clear_cookies(name="sessionid")
+
+    def send(self) -> None:
+        """The form of the page."""
+        with self.page.expect_navigation():
+            self.page.locator("main form button[type=submit]").first.click()
+
+    def press(self, act: str) -> str:
+        """Open the confirmation of an act by its button and agree; what was asked."""
+        self.page.locator(f"main a[href$='/{act}']").click()
+        dialog = self.page.get_by_role("dialog")
+        expect(dialog).to_be_visible()
+        asked = dialog.inner_text()
+        with self.page.expect_navigation():
+            dialog.locator("button[type=submit]").click()
+        return asked
+
+
+@contextmanager
+def visiting(browser: Browser, stack: Stack, email: str, *, language: str) -> Iterator[Visitor]:
+    """A window for the person, in which nothing may go wrong."""
+    with window(browser, stack.urls["web"], language=language) as opened:
+        yield Visitor(opened, stack, email)
+        assert opened.complaints == []
