@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django import forms
@@ -134,7 +135,7 @@ class MoveAliasPage(FormPage):
     form_class = MoveForm
     template_name = "releases/alias_move.html"
 
-    @property
+    @cached_property
     def alias(self) -> Alias:
         return get_alias(actor=self.actor, tenant=self.owner.name, name=self.kwargs["alias"], action=Action.MOVE_ALIAS)
 
@@ -191,7 +192,7 @@ class ClearSplitPage(ConfirmPage):
 
     actions = {"get": Action.MOVE_ALIAS, "post": Action.MOVE_ALIAS}
 
-    @property
+    @cached_property
     def alias(self) -> Alias:
         return get_alias(actor=self.actor, tenant=self.owner.name, name=self.kwargs["alias"], action=Action.MOVE_ALIAS)
 

@@ -47,8 +47,9 @@ def read_version(written: str, *, actor: Actor, tenant: str) -> Version:
 
 def offered_versions(*, actor: Actor, tenant: str, adapter: str | None, but: Any = None) -> list[str]:  # noqa: ANN401  a key
     """The newest approved versions (of the adapter), as ``read_version`` reads them."""
-    found = list_versions(actor=actor, tenant=tenant, adapter=adapter).filter(
-        state=VersionState.APPROVED.value, purged_at__isnull=True
+    near = {"adapter__name": adapter} if adapter else {}
+    found = list_versions(actor=actor, tenant=tenant).filter(
+        state=VersionState.APPROVED.value, purged_at__isnull=True, **near
     )
     newest = found.prefetch_related(None).exclude(pk=but).order_by("-created_at", "-pk")[:_OFFERED]
     return [f"{version.adapter.name}@{version.name}" for version in newest]

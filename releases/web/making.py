@@ -1,6 +1,7 @@
 """Making a release: which alias, to which version, by which plan; what it will do can be looked at first."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from django import forms
@@ -100,11 +101,12 @@ class NewReleasePage(FormPage):
     form: ReleaseForm
 
     def facts(self) -> Facts:
-        alias = self.wanted()
+        alias = self.wanted
         near, but = (None, None) if alias is None else (alias.adapter.name, alias.version_id)
         offers = offered_versions(actor=self.actor, tenant=self.owner.name, adapter=near, but=but)
         return {"tenant": self.owner, "alias": alias, "offers": offers}
 
+    @cached_property
     def wanted(self) -> Alias | None:
         """The alias that is chosen, or with which the page was opened."""
         name = self.request.POST.get("alias") or self.request.GET.get("alias", "")
@@ -112,7 +114,7 @@ class NewReleasePage(FormPage):
 
     def make_form(self, data: Any = None) -> forms.Form:  # noqa: ANN401  a QueryDict or None
         initial: dict[str, Any] = {"template": DEFAULT, "candidate": self.request.GET.get("candidate", "")}
-        alias = None if data else self.wanted()
+        alias = None if data else self.wanted
         if alias is not None:
             initial |= {"alias": alias.name, "seen": f"{alias.name}#{alias.revision}"}
         self.form = ReleaseForm(data, actor=self.actor, tenant=self.owner.name, initial=initial)

@@ -1,6 +1,7 @@
 """Rolling back: one confirmation that says exactly what will change, and how long each rollback took."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from django import forms
@@ -46,22 +47,24 @@ class RollBackAliasPage(ConfirmPage):
 
     actions = {"get": Action.ROLL_BACK_ALIAS, "post": Action.ROLL_BACK_ALIAS}
 
-    @property
+    @cached_property
     def alias(self) -> Alias:
         names = {"tenant": self.kwargs["tenant"], "name": self.kwargs["alias"]}
         return get_alias(actor=self.actor, **names, action=Action.ROLL_BACK_ALIAS)
+
+    @cached_property
+    def outlook(self) -> Outlook:
+        return outlook_of_alias(self.alias)
 
     @property
     def back(self) -> str:
         return reverse("alias", kwargs=self.kwargs)
 
     def question(self) -> Question:
-        alias = self.alias
-        return question_of(alias, outlook_of_alias(alias), back=self.back)
+        return question_of(self.alias, self.outlook, back=self.back)
 
     def make_form(self, data: Any = None) -> forms.Form:  # noqa: ANN401  a QueryDict or None
-        alias = self.alias
-        return RollbackForm(data, alias=alias, outlook=outlook_of_alias(alias))
+        return RollbackForm(data, alias=self.alias, outlook=self.outlook)
 
     def save(self, data: Mapping[str, Any]) -> HttpResponse:
         asked_at, seen = timezone.now(), data["revision"]
@@ -81,21 +84,23 @@ class RollBackReleasePage(ConfirmPage):
 
     actions = {"get": Action.ROLL_BACK_ALIAS, "post": Action.ROLL_BACK_ALIAS}
 
-    @property
+    @cached_property
     def release(self) -> Release:
         return get_release(actor=self.actor, **self.kwargs, action=Action.ROLL_BACK_ALIAS)
+
+    @cached_property
+    def outlook(self) -> Outlook | None:
+        return outlook_of_release(self.release)
 
     @property
     def back(self) -> str:
         return reverse("release", kwargs=self.kwargs)
 
     def question(self) -> Question:
-        release = self.release
-        return question_of(release.alias, outlook_of_release(release), back=self.back)
+        return question_of(self.release.alias, self.outlook, back=self.back)
 
     def make_form(self, data: Any = None) -> forms.Form:  # noqa: ANN401  a QueryDict or None
-        release = self.release
-        return RollbackForm(data, alias=release.alias, outlook=outlook_of_release(release))
+        return RollbackForm(data, alias=self.release.alias, outlook=self.outlook)
 
     def save(self, data: Mapping[str, Any]) -> HttpResponse:
         asked_at = timezone.now()

@@ -1,6 +1,7 @@
 """Who may move an alias, and which other tenants may call it."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from django import forms
@@ -24,7 +25,7 @@ from releases.services.sharing import end_grant, grant_alias
 class OfAlias(Page):
     """What pages about one alias know."""
 
-    @property
+    @cached_property
     def alias(self) -> Alias:
         action = self.actions["post"] or Action.VIEW_TENANT
         return get_alias(actor=self.actor, tenant=self.owner.name, name=self.kwargs["alias"], action=action)

@@ -1,6 +1,7 @@
 """Release templates: the plans that releases are made from, in editions."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import yaml
@@ -116,7 +117,7 @@ class EditTemplatePage(FormPage):
     form_class = TemplateForm
     template_name = "releases/template_edit.html"
 
-    @property
+    @cached_property
     def present(self) -> ReleaseTemplate:
         return get_release_template(actor=self.actor, tenant=self.owner.name, name=self.kwargs["template"])
 

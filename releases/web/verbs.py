@@ -1,6 +1,7 @@
 """What people do to a release: approving it, and one confirmation for each verb."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from django import forms
@@ -37,7 +38,7 @@ class _Verb(Protocol):
 class OfRelease(Page):
     """What pages about one release know."""
 
-    @property
+    @cached_property
     def release(self) -> Release:
         names = {name: self.kwargs[name] for name in ("tenant", "alias", "number")}
         return get_release(actor=self.actor, **names, action=self.actions["post"] or Action.VIEW_TENANT)

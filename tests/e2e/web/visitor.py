@@ -1,37 +1,30 @@
 """A person of a running stack at a browser: gets a password, turns an authenticator app on, signs in with it."""
 
-import subprocess
-import sys
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from django.conf import settings
 from playwright.sync_api import Browser, Page, expect
 
+from client.sdk import LorekeeperClient
 from deploy.embedded.stack import Stack
 from tests.e2e.web.browsing import Window, window
 from tests.web.conftest import PASSWORD
 
-ROOT: Final = Path(__file__).resolve().parents[3]
 LOGIN: Final = "/ui/account/login"
 ACTIVATE: Final = "/ui/account/second-factor/totp/activate/"
-# What an operator does for the first person who signs in, whom nobody can send a link from a page.
-_LINK: Final = """
-from registry.actors import system_actor
-from registry.services.people.accounts import make_password_link
-print("key", make_password_link(actor=system_actor("operator"), email={email!r}).key)
-"""
 
 
 def password_link(stack: Stack, email: str) -> str:
-    """The address by which the person sets a password."""
-    command = [sys.executable, "manage.py", "shell", "-c", _LINK.format(email=email)]
-    done = subprocess.run(command, cwd=ROOT, env=stack.env_for("web"), capture_output=True, text=True, check=True)
-    key = next(line.removeprefix("key ") for line in done.stdout.splitlines() if line.startswith("key "))
-    return f"/ui/password/{key}"
+    """The address by which the person sets a password, as an admin hands it out."""
+    tokens = json.loads(stack.facts.secrets.bootstrap.read_text())
+    with LorekeeperClient(stack.urls["web"], tokens["admin_token"]) as admin:
+        return urlsplit(admin.tenants.make_password_link(email).url).path
 
 
 class Authenticator:
@@ -65,7 +58,7 @@ class Visitor:
         return self.opened.open(address)
 
     def set_password(self) -> None:
-        """By a link from an operator."""
+        """By a link from an admin."""
         self.go(password_link(self._stack, self.email))
         self.page.fill("[name=password]", PASSWORD)
         self.page.fill("[name=again]", PASSWORD)
@@ -95,7 +88,7 @@ class Visitor:
         return phone
 
     def sign_out(self) -> None:
-        self.opened.context.clear_cookies(name="sessionid")
+        self.opened.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
 
     def send(self) -> None:
         """The form of the page."""

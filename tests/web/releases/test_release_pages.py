@@ -45,7 +45,7 @@ def test_the_list_says_how_each_release_stands_in_the_readers_language(stage: St
     begin(stage, approvals=1)
     assert "It waits for the approval of one more person." in text_of(viewer.get(stage.releases))
     viewer.cookies["lorekeeper_language"] = "zh-hans"
-    assert "等待另外 1 人批准" in text_of(viewer.get(stage.releases))
+    assert "还需 1 人批准" in text_of(viewer.get(stage.releases))
 
 
 def test_a_release_is_made_from_a_template(stage: Stage, manager: Client) -> None:
@@ -155,7 +155,7 @@ def test_who_made_a_release_is_not_offered_to_approve_it_and_is_refused(stage: S
     assert "/approve" not in shown.content.decode()
     assert "You made it" in text_of(shown)
     answer = browser.post(f"{address_of(stage, release)}/approve", {"digest": release.digest})
-    assert answer.status_code == 422
+    assert answer.status_code == 409
     assert not release.approvals.exists()
 
 
