@@ -24,7 +24,7 @@ endef
 # Where bytecode is not kept, each of the many processes that tests start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup engine demo up test test-fast test-e2e test-chaos browser lint types format messages screenshots bench-validation bench-revocation bench-upload bench-audit bench-coldpath bench-planner bench-replay bench-cache bench-agent bench-gateway bench-gateway-faults soak-gateway bench-judge bench-release test-compiled clean
+.PHONY: help setup engine demo up test test-fast test-e2e test-chaos browser lint types format messages screenshots bench-validation bench-revocation bench-upload bench-audit bench-coldpath bench-planner bench-replay bench-cache bench-agent bench-gateway bench-gateway-faults soak-gateway bench-judge bench-release bench-ui test-compiled clean
 
 help:  ## Show this help
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -133,6 +133,9 @@ bench-release: engine  ## Releases on a real vLLM under load: one promoted, four
 
 bench-judge: $(READY)  ## How often the judge of releases is wrong and how soon it is right, over simulated releases
 	$(PY) -m bench.judge
+
+bench-ui: $(READY)  ## Server time and queries of every page over 100,000 versions and 5 million audit records
+	$(PY) -m bench.ui
 
 clean:  ## Remove what setup and runs have made
 	rm -rf $(VENV) $(ENGINE_VENV) .lorekeeper .lorekeeper-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

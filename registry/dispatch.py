@@ -21,6 +21,7 @@ SERVE_LOAD_QUEUE = "workers.tasks.serve_load_queue"
 REPLAN_POOL = "workers.tasks.replan_pool"
 STEER_RELEASE = "workers.tasks.steer_release"
 DELIVER_WEBHOOKS = "workers.tasks.deliver_webhooks"
+CHECK_AUDIT = "workers.tasks.check_audit"
 
 _QUEUES = {
     VALIDATE_VERSION: "validate",
@@ -31,6 +32,7 @@ _QUEUES = {
     REPLAN_POOL: "control",
     STEER_RELEASE: "control",
     DELIVER_WEBHOOKS: "webhooks",
+    CHECK_AUDIT: "control",
 }
 
 _sender = Celery("lorekeeper-sender", broker=settings.BROKER_URL, set_as_current=False)

@@ -423,13 +423,14 @@ def access_denied(*, actor: Actor, chain: str, request: dict[str, str], reason: 
     )
 
 
-def audit_exported(*, actor: Actor, chain: str) -> int:
-    """The number of the record, up to which the export goes."""
+def audit_exported(*, actor: Actor, chain: str, form: str, asked: dict[str, str]) -> int:
+    """The number of the record, up to which the export goes; ``asked`` is what it was narrowed to."""
     return append_record(
         actor=actor,
         chain=chain,
         action="platform:audit:export" if chain == PLATFORM_CHAIN else "tenant:audit:export",
         object_=_object("audit", chain, chain),
+        after={"form": form, "asked": asked},
     )
 
 

@@ -133,8 +133,8 @@ def _append(chain: str) -> None:
 
 def _verdict(chain: str) -> ChainVerdict:
     from client.audit import verify_export  # noqa: PLC0415
-    from registry.api.documents import audit_document  # noqa: PLC0415
     from registry.models import AuditRecord  # noqa: PLC0415
+    from registry.services.audit.exports import audit_document  # noqa: PLC0415
 
     records = AuditRecord.objects.filter(chain=chain).order_by("seq").iterator(chunk_size=500)
     return verify_export((json.dumps(audit_document(record)) for record in records), chain=chain)

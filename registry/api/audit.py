@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from registry.api.authentication import actor_of
-from registry.api.documents import Document, audit_document
+from registry.api.documents import Document
 from registry.api.rest.filters import read_filters
 from registry.api.rest.pagination import page
 from registry.api.rest.schema import listed
@@ -23,7 +23,7 @@ from registry.models import AuditCheckpoint, AuditRecord
 from registry.permissions import Action
 from registry.selectors import get_checkpoint, list_audit, list_checkpoints
 from registry.services.audit.checkpoints import read_checkpoint
-from registry.services.audit.exports import export_audit
+from registry.services.audit.exports import audit_document, export_audit
 
 _LINES = "application/x-ndjson"
 _BUNDLE = "application/vnd.dev.sigstore.bundle.v0.3+json"

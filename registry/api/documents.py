@@ -7,7 +7,6 @@ from django.db.models import prefetch_related_objects
 from registry.models import (
     Adapter,
     ApiToken,
-    AuditRecord,
     BaseModel,
     BaseModelRevision,
     Membership,
@@ -150,24 +149,4 @@ def signature_document(version: Version) -> Document:
         "attestation": signature.attestation,
         "key_id": signature.key.key_id,
         "public_key": signature.key.public_pem,
-    }
-
-
-def audit_document(record: AuditRecord) -> Document:
-    return {
-        "chain": record.chain,
-        "seq": record.seq,
-        "at": f"{record.at:%Y-%m-%dT%H:%M:%S.%fZ}",
-        "actor": record.actor,
-        "action": record.action,
-        "object": record.object,
-        "before": record.before,
-        "after": record.after,
-        "reason": record.reason,
-        "request_id": record.request_id,
-        "source": record.source,
-        "how": record.how,
-        "payload": record.payload,
-        "prev_hash": record.prev_hash,
-        "hash": record.hash,
     }

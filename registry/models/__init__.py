@@ -1,7 +1,7 @@
 from registry.models.adapters import Adapter, Version
 from registry.models.approvals import Approval, VersionComment
 from registry.models.artifacts import Artifact, UploadInParts, VersionFile
-from registry.models.audit import AuditCheckpoint, AuditNotice, AuditRecord
+from registry.models.audit import AuditCheck, AuditCheckpoint, AuditNotice, AuditRecord
 from registry.models.base_models import BaseModel, BaseModelRevision
 from registry.models.evaluations import EvaluationGates, EvaluationSet
 from registry.models.hub import HubCommit, HubDraft, HubFile
@@ -20,6 +20,7 @@ __all__ = [
     "Approval",
     "ApprovalPolicy",
     "Artifact",
+    "AuditCheck",
     "AuditCheckpoint",
     "AuditNotice",
     "AuditRecord",

@@ -22,6 +22,8 @@ class AuditRecord(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["chain", "seq"], name="audit_seq_once")]
+        # What finds records by what they say is in ``registry/sql/audit_search.sql``.
+        indexes = [models.Index(fields=["chain", "at"], name="audit_by_time")]
 
     def __str__(self) -> str:
         return f"{self.chain}#{self.seq} {self.action}"
@@ -44,6 +46,37 @@ class AuditCheckpoint(models.Model):
 
     def __str__(self) -> str:
         return self.object_key
+
+
+class AuditCheck(models.Model):
+    """One checking of a chain that somebody asked for, how far it is, and what came of it.
+
+    ``reached`` is the last record that fits, ``hash`` its hash; ``until`` the one that was the last when it began;
+    ``signed_to`` the last one that a signed checkpoint agrees with. ``finding`` is empty as long as all is well.
+    """
+
+    chain = models.CharField(max_length=63)
+    asked_by = models.CharField(max_length=254)
+    until = models.BigIntegerField()
+    reached = models.BigIntegerField(default=0)
+    hash = models.CharField(max_length=64)
+    signed_to = models.BigIntegerField(default=0)
+    started_at = models.DateTimeField(auto_now_add=True)
+    moved_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    finding = models.CharField(max_length=20, blank=True, default="")
+    broken_at = models.BigIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["chain"], condition=models.Q(ended_at=None), name="audit_check_one_at_a_time"
+            )
+        ]
+        indexes = [models.Index(fields=["chain", "-id"], name="audit_check_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.chain}: {self.reached} of {self.until}"
 
 
 class AuditNotice(models.Model):

@@ -3,6 +3,8 @@
 from django.urls import URLPattern, path
 
 from registry.web import switching, tokens
+from registry.web.audit import chain, export, listing, record
+from registry.web.audit.pages import of_platform
 from registry.web.settings import base_models, keys, overview, people, policies, tenants, webhooks
 from registry.web.settings import tokens as tenant_tokens
 
@@ -20,6 +22,24 @@ _WEBHOOK_ADDRESSES = {
     "webhook_delivery": "/<str:webhook>/deliveries/<int:delivery>",
     "webhook_redeliver": "/<str:webhook>/deliveries/<int:delivery>/redeliver",
 }
+
+_AUDIT_PAGES = {
+    "audit": ("", listing.AuditPage),
+    "audit_record": ("/<int:seq>", record.AuditRecordPage),
+    "audit_chain": ("/chain", chain.ChainPage),
+    "audit_check": ("/chain/check", chain.CheckPage),
+    "audit_export": ("/export", export.ExportPage),
+}
+
+
+def _audit() -> list[URLPattern]:
+    pages = _AUDIT_PAGES.items()
+    own = [path(f"tenants/<str:tenant>/audit{rest}", page.as_view(), name=name) for name, (rest, page) in pages]
+    platform = [
+        path(f"audit/platform{rest}", of_platform(page).as_view(), name=f"platform_{name}")
+        for name, (rest, page) in pages
+    ]
+    return [path("audit", listing.AuditGoPage.as_view(), name="audit_go"), *own, *platform]
 
 
 def _webhooks() -> list[URLPattern]:
@@ -70,5 +90,6 @@ urlpatterns = [
         keys.RevokePipelineKeyPage.as_view(),
         name="pipeline_key_revoke",
     ),
+    *_audit(),
     *_webhooks(),
 ]

@@ -27,7 +27,6 @@ from hypothesis.stateful import (
 )
 
 from client.audit import verify_export
-from registry.api.documents import audit_document
 from registry.audit import PLATFORM_CHAIN
 from registry.errors import (
     DigestChanged,
@@ -42,6 +41,7 @@ from registry.models import Adapter, Approval, Artifact, AuditRecord, Signature,
 from registry.naming import default_alias_name, object_key
 from registry.reports import StoredReport
 from registry.services.approvals import approve_version, decline_version
+from registry.services.audit.exports import audit_document
 from registry.services.stores import artifact_store
 from registry.services.uploads import finalize_upload, start_upload
 from registry.services.validation import (

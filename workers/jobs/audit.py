@@ -3,8 +3,10 @@
 import logging
 
 from registry.actors import system_actor
+from registry.audit import PLATFORM_CHAIN
 from registry.errors import AuditBroken, SignerUnavailable
 from registry.services.audit.checkpoints import chains_due, make_checkpoint
+from registry.services.audit.checks import begin_check, carry_on, chain_state, stalled_checks
 from registry.services.audit.denials import tell_notices
 from registry.stores.errors import StoreError
 
@@ -14,6 +16,8 @@ logger = logging.getLogger(__name__)
 def keep_audit() -> None:
     """One pass. What is wrong with one chain stops no other; a store or signer that is away is asked again later."""
     tell_notices()
+    for check_id in stalled_checks():
+        check_audit(check_id)
     for chain in chains_due():
         try:
             make_checkpoint(actor=system_actor("checkpoints"), chain=chain)
@@ -23,5 +27,22 @@ def keep_audit() -> None:
         except AuditBroken as error:
             # The loudest thing that this system can say, again at each run until somebody looks.
             logger.critical("THE AUDIT LOG WAS CHANGED, it gets no checkpoint any more: %s", error)
+            _find_out(chain)
         except Exception:
             logger.exception("the audit log of %s gets its checkpoint at the next run", chain)
+
+
+def check_audit(check_id: int) -> None:
+    """One turn of a check; a store that is away is asked again by the sweep."""
+    try:
+        carry_on(check_id=check_id)
+    except StoreError as error:
+        logger.warning("check %s of the audit log goes on later: %s", check_id, error)
+
+
+def _find_out(chain: str) -> None:
+    """Have people who look at the log see what is wrong with it, and where."""
+    actor, tenant = system_actor("checkpoints"), None if chain == PLATFORM_CHAIN else chain
+    state = chain_state(actor=actor, tenant=tenant)
+    if not state.finding and state.running is None:
+        begin_check(actor=actor, tenant=tenant)

@@ -55,7 +55,7 @@ def make_checkpoint(*, actor: Actor, chain: str) -> AuditCheckpoint | None:
             chain=chain,
             seq=head.seq,
             head=head.hash,
-            first=_hash_of(chain, 1),
+            first=hash_of(chain, 1),
             previous="" if last is None else last.sha256,
         ),
     )
@@ -98,7 +98,7 @@ def _adopt_what_the_store_has(chain: str) -> AuditCheckpoint | None:
     """
     last = _newest(chain)
     # The database alone proves nothing: what the index says counts as far as the store bears it out.
-    place = after_seq(chain, last.seq) if last is not None and _store_bears_out(last) else ""
+    place = after_seq(chain, last.seq) if last is not None and store_bears_out(last) else ""
     while (found := checkpoint_store().first_after(chain, place)) is not None:
         place = found
         text = checkpoint_store().read(place).decode(errors="replace")
@@ -114,7 +114,8 @@ def _newest(chain: str) -> AuditCheckpoint | None:
     return AuditCheckpoint.objects.filter(chain=chain).order_by("-seq", "-id").first()
 
 
-def _store_bears_out(checkpoint: AuditCheckpoint) -> bool:
+def store_bears_out(checkpoint: AuditCheckpoint) -> bool:
+    """Whether the store has it, rightly signed, and it says the same. Raises ``StoreUnavailable``."""
     try:
         said = signed.open_checkpoint(read_checkpoint(checkpoint=checkpoint), _PublishedKeys())
     except (ObjectMissing, SigningError) as error:
@@ -130,7 +131,7 @@ def _require_unbroken(chain: str, last: AuditCheckpoint | None, head: AuditRecor
             _("The audit log of %(chain)s had %(seq)d records when it was signed, and has fewer now.")
             % {"chain": chain, "seq": seq}
         )
-    if last is not None and _hash_of(chain, seq) != signed_head:
+    if last is not None and hash_of(chain, seq) != signed_head:
         raise AuditBroken(
             _("Record %(seq)d of the audit log of %(chain)s is not the one that was signed.")
             % {"chain": chain, "seq": seq}
@@ -144,7 +145,7 @@ def _require_unbroken(chain: str, last: AuditCheckpoint | None, head: AuditRecor
 
 def _first_broken(chain: str, seq: int, signed_head: str) -> int | None:
     """The first record that does not fit behind the signed one, or 1 if the log has lost its beginning."""
-    if seq and not _hash_of(chain, 1):
+    if seq and not hash_of(chain, 1):
         return 1
     with connection.cursor() as cursor:
         cursor.execute("SELECT audit_first_broken(%s, %s, %s)", [chain, seq, signed_head])
@@ -152,7 +153,8 @@ def _first_broken(chain: str, seq: int, signed_head: str) -> int | None:
     return None if broken is None else int(broken)
 
 
-def _hash_of(chain: str, seq: int) -> str:
+def hash_of(chain: str, seq: int) -> str:
+    """What a record's hash is written down as; empty if there is no such record."""
     return AuditRecord.objects.filter(chain=chain, seq=seq).values_list("hash", flat=True).first() or ""
 
 
@@ -160,7 +162,7 @@ def _hash_of(chain: str, seq: int) -> str:
 def _remember(place: str, text: str, kept: KeptCheckpoint) -> AuditCheckpoint:
     """Write down where a checkpoint lies that the store has, if its signature and the log agree with it."""
     said = signed.open_checkpoint(text, _PublishedKeys())
-    if _hash_of(said.chain, said.seq) != said.head:
+    if hash_of(said.chain, said.seq) != said.head:
         raise AuditBroken(
             _("The store has a signed checkpoint, %(place)s, that the audit log contradicts.") % {"place": place}
         )

@@ -8,10 +8,10 @@ from django.db import transaction
 
 from client.audit import verify_export
 from registry.actors import Actor, system_actor
-from registry.api.documents import audit_document
 from registry.audit import append_record
 from registry.models import AuditNotice, AuditRecord
 from registry.services.audit.denials import note_denial
+from registry.services.audit.exports import audit_document
 from tests.concurrency.racing import errors_in, race
 
 pytestmark = pytest.mark.django_db(transaction=True)

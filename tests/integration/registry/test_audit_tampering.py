@@ -13,10 +13,10 @@ from django.db import connection
 from client.audit import ChainVerdict, verify_export
 from deploy.embedded.postgres import APP, OWNER, SUPERUSER, PostgresServer
 from registry.actors import system_actor
-from registry.api.documents import audit_document
 from registry.audit import append_record
 from registry.models import AuditRecord
 from registry.services.audit.checkpoints import make_checkpoint, read_checkpoint
+from registry.services.audit.exports import audit_document
 from registry.signing.checkpoints import AuditCheckpoint, open_checkpoint
 from registry.signing.keys import TrustedKey, TrustedKeys
 from registry.signing.local_key import LocalKeySigner

@@ -11,6 +11,7 @@ MAY = {
     "registry_approval": {"SELECT", "INSERT"},
     "registry_approvalpolicy": {"SELECT", "INSERT"},
     "registry_artifact": {"SELECT", "INSERT"},
+    "registry_auditcheck": {"SELECT", "INSERT"},
     "registry_auditcheckpoint": {"SELECT", "INSERT"},
     "registry_auditnotice": {"SELECT", "INSERT", "DELETE"},
     "registry_auditrecord": {"SELECT"},
@@ -129,6 +130,7 @@ MAY_CHANGE = {
         "course",
     },
     "releases_rollback": {"last_answer_at", "strays", "settled_at"},
+    "registry_auditcheck": {"reached", "hash", "signed_to", "moved_at", "ended_at", "finding", "broken_at"},
     "registry_webhookcursor": {"seq"},
     "registry_webhookdelivery": {"state", "tries", "next_at", "ended_at", "again_of_id"},
     "registry_webhookendpoint": {

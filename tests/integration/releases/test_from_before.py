@@ -10,8 +10,8 @@ from django.db import connection
 from django.utils import timezone
 
 from client.audit import verify_export
-from registry.api.documents import audit_document
 from registry.models import AuditRecord, Version
+from registry.services.audit.exports import audit_document
 from registry.services.withdrawals import yank_version
 from registry.states import VersionState
 from releases.models import Alias, AliasInterval, AliasSplit
