@@ -41,6 +41,11 @@ CROSS JOIN LATERAL (
 CREATE TEMP TABLE told AS SELECT indexdef FROM pg_indexes WHERE indexname IN ('audit_by_terms', 'audit_by_time');
 DROP INDEX audit_by_terms, audit_by_time;
 
+-- Looked up once: what is being inserted would be in the way of looking it up for each row.
+WITH chains AS MATERIALIZED (
+    SELECT chain, records, now() - interval '730 days' AS began,
+           coalesce((SELECT max(seq) FROM registry_auditrecord r WHERE r.chain = v.chain), 0) AS base
+    FROM (VALUES ('acme', %(records)s * 49 / 50), ('platform', %(records)s / 50)) v(chain, records))
 INSERT INTO registry_auditrecord (
     chain, seq, at, actor, action, object, before, after, reason, request_id, source, how, payload, prev_hash, hash)
 SELECT c.chain, c.base + n, c.began + n * ((now() - c.began) / (c.records + 1)),
@@ -53,9 +58,7 @@ SELECT c.chain, c.base + n, c.began + n * ((now() - c.began) / (c.records + 1)),
     'request-' || n / 2, '10.0.' || n %% 4 || '.' || n %% 200, 'api',
     '{"action":"' || action || '","chain":"' || c.chain || '","seq":' || c.base + n || '}',
     encode(sha256((c.chain || (c.base + n - 1))::bytea), 'hex'), encode(sha256((c.chain || (c.base + n))::bytea), 'hex')
-FROM (SELECT chain, records, coalesce((SELECT max(seq) FROM registry_auditrecord r WHERE r.chain = v.chain), 0) AS base,
-             now() - interval '730 days' AS began
-      FROM (VALUES ('acme', %(records)s * 49 / 50), ('platform', %(records)s / 50)) v(chain, records)) c
+FROM chains c
 CROSS JOIN LATERAL generate_series(1, c.records) n
 CROSS JOIN LATERAL (SELECT
     -- Few do most, one did something long ago.

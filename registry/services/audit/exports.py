@@ -16,12 +16,13 @@ _CHUNK = 500
 def export_audit(
     *, actor: Actor, tenant: str | None = None, wanted: Wanted | None = None, form: str = "jsonl"
 ) -> Iterator[AuditRecord]:
-    """The records of a tenant's chain, or the platform's, oldest first; the last of all tells of this export.
+    """The records of a tenant's chain, or the platform's, oldest first. The log is told of it first.
 
     Args:
         actor: who takes them.
         tenant: its name; None for the platform.
-        wanted: what they have to say; None for the whole chain, which alone can be checked.
+        wanted: what they have to say; None for the whole chain, which alone can be checked: it ends with the record of
+            this export.
         form: what the records are written as, for the log.
 
     """
@@ -30,7 +31,7 @@ def export_audit(
     asked = {} if wanted is None else wanted.told()
     told = events.audit_exported(actor=actor, chain=chain, form=form, asked=asked)
     if wanted is not None and asked:
-        return walk_audit(chain, wanted, until=told)
+        return walk_audit(chain, wanted, until=told - 1)
     return records.filter(seq__lte=told).order_by("seq").iterator(chunk_size=_CHUNK)
 
 

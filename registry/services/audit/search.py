@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.db import connection
 from django.utils.translation import gettext as _
 
 from registry.actors import Actor
@@ -14,11 +15,19 @@ from registry.selectors import list_audit
 
 DENIED: Final = "denied"
 ALLOWED: Final = "allowed"
-# A clock that was set back makes times that don't rise with the numbers; so much of that hides no record.
+# A clock that was set back makes times that don't rise with the numbers; so much of it hides no record.
 _CLOCK_SLACK: Final = timedelta(minutes=5)
 # Records that one search looks through at most, before it says how far it came.
 SPAN: Final = 6_000_000
 _CHUNK: Final = 500
+_BOUNDS: Final = """SELECT
+    coalesce(
+        (SELECT seq FROM registry_auditrecord WHERE chain = %s AND at < %s::timestamptz
+         ORDER BY at DESC LIMIT 1), 0) + 1,
+    coalesce(
+        (SELECT seq FROM registry_auditrecord WHERE chain = %s AND at >= %s::timestamptz ORDER BY at LIMIT 1) - 1,
+        (SELECT max(seq) FROM registry_auditrecord WHERE chain = %s),
+        0)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +149,13 @@ def get_record(*, actor: Actor, tenant: str | None, seq: int) -> tuple[AuditReco
 
 
 def _bounds(chain: str, wanted: Wanted) -> tuple[int, int]:
-    """The numbers between which the times lie; more exact than that are the times themselves."""
-    records = AuditRecord.objects.filter(chain=chain)
-    if wanted.until is None:
-        newest = records.order_by("-seq")
-    else:
-        newest = records.filter(at__lt=wanted.until + _CLOCK_SLACK).order_by("-at")
-    top = newest.values_list("seq", flat=True).first() or 0
-    if wanted.since is None:
-        return 1, top
-    oldest = records.filter(at__gte=wanted.since - _CLOCK_SLACK).order_by("at").values_list("seq", flat=True).first()
-    return (top + 1 if oldest is None else oldest), top
+    """Numbers between which all records of the wanted time lie; more exact than that are the times themselves."""
+    since = None if wanted.since is None else wanted.since - _CLOCK_SLACK
+    until = None if wanted.until is None else wanted.until + _CLOCK_SLACK
+    with connection.cursor() as cursor:
+        cursor.execute(_BOUNDS, [chain, since, chain, until, chain])
+        bottom, top = cursor.fetchone()
+    return int(bottom), int(top)
 
 
 def _between(

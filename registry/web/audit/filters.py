@@ -92,4 +92,4 @@ class FiltersForm(forms.Form):
 
 def wanted_of(found: Mapping[str, Any]) -> Wanted:
     """What a sound form asks for."""
-    return Wanted(**{name: found.get(name) or Wanted.__dataclass_fields__[name].default for name in Wanted.__slots__})
+    return Wanted(**{name: value for name, value in found.items() if value})
