@@ -29,7 +29,7 @@ _PLACES: Final = (AFTER, BEFORE, "log")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Line:
     """One record as the list shows it."""
 
     record: AuditRecord
@@ -86,14 +86,15 @@ class AuditPage(LogPage):
         before, after = (_number(self.request.GET.get(name, "")) for name in (BEFORE, AFTER))
         found, state = read_log(actor=self.actor, tenant=self.log_of, wanted=wanted, before=before, after=after)
         alarm = alarm_of(state.finding, state.broken_at)
-        return {"found": found, "rows": self.rows(found), "state": state, "alarm": alarm}
+        lines = [Line(each, self.way("audit_record", seq=each.seq)) for each in found.records]
+        return {"found": found, "lines": lines, "rows": self.rows(found), "state": state, "alarm": alarm}
 
-    def rows(self, found: Found) -> Rows[Row]:  # type: ignore[type-var]  # rows of the page, not of a table
+    def rows(self, found: Found) -> Rows[AuditRecord]:
         records = found.records
         newest = records[0].seq if records else found.looked_from
         oldest = found.looked_to if found.is_cut or not records else records[-1].seq
         return Rows(
-            rows=[Row(each, self.way("audit_record", seq=each.seq)) for each in records],
+            rows=records,
             first=_address(self.request) if found.has_newer else "",
             previous=_address(self.request, **{AFTER: str(newest)}) if found.has_newer else "",
             following=_address(self.request, **{BEFORE: str(oldest)}) if found.has_older else "",
