@@ -19,6 +19,8 @@ ALLOWED: Final = "allowed"
 _CLOCK_SLACK: Final = timedelta(minutes=5)
 # Records that one search looks through at most, before it says how far it came.
 SPAN: Final = 6_000_000
+# As many, when they have to be held against several terms, of which each may be in all of them.
+_SPAN_OF_SEVERAL: Final = 1_000_000
 _CHUNK: Final = 500
 _BOUNDS: Final = """SELECT
     coalesce(
@@ -70,6 +72,11 @@ class Wanted:
         }
         return [f"{kind}:{value}" for kind, value in given.items() if value]
 
+    @property
+    def conditions(self) -> int:
+        """How many terms a record has to have."""
+        return len(self.terms) + len(self.text.split())
+
     def told(self) -> dict[str, str]:
         """What was asked for, as the log is told of it."""
         given = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -114,14 +121,15 @@ def find_in(
 
     """
     bottom, top = _bounds(chain, wanted)
+    span = SPAN if wanted.conditions == 1 else min(SPAN, _SPAN_OF_SEVERAL)
     if after is not None:
         low = max(bottom, after + 1)
-        high = min(top, low + SPAN)
+        high = min(top, low + span)
         found = _between(chain, wanted, low, high, limit + 1, is_up=True)
         # Newer ones that are too far for one look are as good as found ones.
         return Found(found[:limit][::-1], len(found) > limit or high < top, low > bottom, high, low)
     high = top if before is None else min(top, before - 1)
-    low = max(bottom, high - SPAN)
+    low = max(bottom, high - span)
     found = _between(chain, wanted, low, high, limit + 1)
     more = len(found) > limit
     is_cut = not more and low > bottom
