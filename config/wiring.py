@@ -25,6 +25,7 @@ class WiringConfig(AppConfig):
         )
         from releases.services.defaults import begin_default_alias  # noqa: PLC0415
         from releases.services.withdrawals import end_uses, hold_users  # noqa: PLC0415
+        from releases.uses import aliases_of_adapters, uses_of_version  # noqa: PLC0415
         from workers.jobs.comparing import compare_evaluations  # noqa: PLC0415
 
         releases.PORTS.prewarm = prewarm_version
@@ -34,6 +35,8 @@ class WiringConfig(AppConfig):
         releases.PORTS.window = count_window
         releases.PORTS.last_answers = find_last_answers
         registry.PORTS.alias_targets = version_ids_by_alias
+        registry.PORTS.aliases_of = aliases_of_adapters
+        registry.PORTS.uses_of = uses_of_version
         registry.PORTS.aliased_since = versions_aliased_since
         registry.PORTS.rollback_targets = rollback_targets_of
         registry.PORTS.holders_of = holders_of

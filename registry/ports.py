@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 from registry.actors import Actor
@@ -63,6 +63,63 @@ class HoldersOf(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointedAlias:
+    """An alias and what it points at now.
+
+    Attributes:
+        adapter_id: the adapter whose version that is.
+        version: the version's name.
+        revision: counts the alias's moves.
+        shared_with: the tenants that call it beside its own, by name.
+
+    """
+
+    name: str
+    adapter_id: int
+    version_id: UUID
+    version: str
+    revision: int
+    moved_at: datetime
+    shared_with: tuple[str, ...] = ()
+
+
+class AliasesOf(Protocol):
+    def __call__(self, *, adapter_ids: Iterable[int]) -> tuple[PointedAlias, ...]:
+        """The aliases that point at versions of these adapters now, by name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """An alias that has something to do with a version.
+
+    Attributes:
+        kind: ``alias``: it points at the version; ``canary``, ``shadow``: a share of its requests is answered by the
+            version, or mirrored to it; ``stable``, ``candidate``: a release of it that isn't over goes from the
+            version, or to it.
+        alias: its name.
+        percent: the share, of ``canary`` and ``shadow``.
+        release: the release's number, of ``stable`` and ``candidate``.
+        state: the release's.
+        shared_with: the tenants that call the alias beside its own, by name.
+
+    """
+
+    kind: Literal["alias", "canary", "shadow", "stable", "candidate"]
+    alias: str
+    percent: float = 0.0
+    release: int = 0
+    state: str = ""
+    shared_with: tuple[str, ...] = ()
+
+
+class UsesOf(Protocol):
+    def __call__(self, *, version_id: UUID) -> tuple[Use, ...]:
+        """What aliases do with the version now: first those that point at it, then splits, then releases."""
+        ...
+
+
 class PlacedVersions(Protocol):
     def __call__(self, *, version_ids: Iterable[UUID]) -> frozenset[UUID]:
         """Those of the versions that a node has, or was told to get."""
@@ -72,6 +129,16 @@ class PlacedVersions(Protocol):
 def no_aliases(*, adapter_id: int) -> dict[str, UUID]:  # noqa: ARG001  a null twin
     """The null twin: no app above gives aliases."""
     return {}
+
+
+def pointed_at_by_none(*, adapter_ids: Iterable[int]) -> tuple[PointedAlias, ...]:  # noqa: ARG001  a null twin
+    """The null twin: no app above gives aliases."""
+    return ()
+
+
+def used_by_none(*, version_id: UUID) -> tuple[Use, ...]:  # noqa: ARG001  a null twin
+    """The null twin: no app above gives aliases."""
+    return ()
 
 
 def never_aliased(*, version_ids: Iterable[UUID], since: datetime) -> frozenset[UUID]:  # noqa: ARG001  a null twin
@@ -112,6 +179,8 @@ class Ports:
     """The one holder of what was supplied."""
 
     alias_targets: AliasTargets = no_aliases
+    aliases_of: AliasesOf = pointed_at_by_none
+    uses_of: UsesOf = used_by_none
     aliased_since: AliasedSince = never_aliased
     rollback_targets: RollbackTargets = no_way_back
     holders_of: HoldersOf = held_nowhere

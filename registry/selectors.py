@@ -66,9 +66,13 @@ def get_tenant(*, actor: Actor, name: str, action: Action = Action.VIEW_TENANT) 
     tenant = Tenant.objects.filter(name=name).first()
     if tenant is None:
         raise NotAMember(_("There is no such tenant, or you are not a member of it."), field="tenant")
+    _require_in(tenant, actor, action)
+    return tenant
+
+
+def _require_in(tenant: Tenant, actor: Actor, action: Action) -> None:
     roles = rules_of(policy_of(tenant)).roles if action is Action.APPROVE_VERSION else None
     require_in_tenant(actor, action, tenant.pk, roles=roles)
-    return tenant
 
 
 def list_tenants(*, actor: Actor) -> QuerySet[Tenant]:
@@ -137,13 +141,27 @@ def versions_with_relations() -> QuerySet[Version]:
     )
 
 
-def get_version(*, actor: Actor, tenant: str, adapter: str, name: str, action: Action = Action.VIEW_TENANT) -> Version:
-    line = get_adapter(actor=actor, tenant=tenant, name=adapter, action=action)
-    version = versions_with_relations().filter(adapter=line, name=name).first()
+def get_version(
+    *,
+    actor: Actor,
+    tenant: str,
+    adapter: str,
+    name: str,
+    action: Action = Action.VIEW_TENANT,
+    among: QuerySet[Version] | None = None,
+) -> Version:
+    """The version, if ``actor`` may do ``action`` in its tenant; ``among`` says what is read along with it.
+
+    Raises ``NotFound``, which says what there is none of, or ``PermissionDenied``.
+    """
+    versions = versions_with_relations() if among is None else among
+    version = versions.filter(adapter__tenant__name=tenant, adapter__name=adapter, name=name).first()
     if version is None:
+        line = get_adapter(actor=actor, tenant=tenant, name=adapter, action=action)
         raise NotFound(
             _("Adapter %(adapter)s has no version %(name)s.") % {"adapter": line, "name": name}, field="version"
         )
+    _require_in(version.adapter.tenant, actor, action)
     return version
 
 
@@ -201,7 +219,8 @@ def list_inbox(*, actor: Actor) -> QuerySet[Version]:
             said = Exists(_standing_word(actor, rules))
             waiting |= Q(~said, adapter__tenant=tenant)
             standing |= Q(said, adapter__tenant=tenant)
-    complete = [each.pk for each in candidates.filter(standing) if review_of_listed(each).standing.met]
+    judged = candidates.filter(standing).prefetch_related(None).prefetch_related(REVIEWED_WITH)
+    complete = [each.pk for each in judged if review_of_listed(each).standing.met]
     return candidates.filter(waiting | Q(pk__in=complete))
 
 

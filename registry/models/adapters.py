@@ -21,6 +21,7 @@ class Adapter(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="adapter_name_once")]
+        indexes = [models.Index(fields=["name"], name="adapter_name_begins", opclasses=["varchar_pattern_ops"])]
 
     def __str__(self) -> str:
         return f"{self.tenant}/{self.name}"
@@ -63,6 +64,11 @@ class Version(models.Model):
         indexes = [
             models.Index(fields=["state", "state_changed_at"], name="version_state_since"),
             models.Index(fields=["adapter", "-created_at"], name="version_newest_first"),
+            # Lists of versions, however long: all, those in a state, those whose name or digest begins so.
+            models.Index(fields=["-created_at", "-id"], name="version_by_age"),
+            models.Index(fields=["state", "-created_at", "-id"], name="version_in_state_by_age"),
+            models.Index(fields=["name"], name="version_name_begins", opclasses=["varchar_pattern_ops"]),
+            models.Index(fields=["root_digest"], name="version_digest_begins", opclasses=["varchar_pattern_ops"]),
             GinIndex(fields=["lineage"], name="version_lineage", opclasses=["jsonb_path_ops"]),
         ]
 

@@ -1,4 +1,5 @@
 from django.db import models
+from django.db.models.fields.json import KeyTextTransform
 
 
 class AuditRecord(models.Model):
@@ -23,7 +24,11 @@ class AuditRecord(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["chain", "seq"], name="audit_seq_once")]
         # What finds records by what they say is in ``registry/sql/audit_search.sql``.
-        indexes = [models.Index(fields=["chain", "at"], name="audit_by_time")]
+        indexes = [
+            models.Index(fields=["chain", "at"], name="audit_by_time"),
+            # What happened to one thing.
+            models.Index(KeyTextTransform("id", "object"), "chain", "seq", name="audit_of_object"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.chain}#{self.seq} {self.action}"

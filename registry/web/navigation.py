@@ -32,6 +32,8 @@ class Part:
 
 PARTS: Final = (
     Part(_("Home"), "home", None),
+    Part(_("Adapters"), "adapters", Action.VIEW_PLATFORM),
+    Part(_("Approvals"), "approvals", Action.VIEW_PLATFORM),
     Part(_("Releases"), "releases", Action.VIEW_TENANT, in_tenant=True),
     Part(_("Audit"), "audit", Action.READ_AUDIT, in_tenant=True),
     Part(_("Settings"), "settings", Action.VIEW_PLATFORM),

@@ -1,6 +1,6 @@
 """Pages of this app, below ``/ui/``."""
 
-from django.urls import URLPattern, path
+from django.urls import URLPattern, include, path
 
 from registry.web import switching, tokens
 from registry.web.audit import chain, export, listing, record
@@ -55,6 +55,8 @@ def _webhooks() -> list[URLPattern]:
 
 
 urlpatterns = [
+    path("adapters", include("registry.web.adapters.urls")),
+    path("approvals", include("registry.web.approvals.urls")),
     path("tenant", switching.SwitchTenantPage.as_view(), name="tenant_switch"),
     path("tokens", tokens.TokensPage.as_view(), name="tokens"),
     path("tokens/new", tokens.NewTokenPage.as_view(), name="token_new"),
