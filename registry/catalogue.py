@@ -18,6 +18,7 @@ from registry.models import (
     Approval,
     AuditRecord,
     BaseModel,
+    Person,
     PipelineSignature,
     Revalidation,
     ValidationReport,
@@ -54,15 +55,18 @@ def search_adapters(*, actor: Actor, tenant: str = "", text: str = "", base_mode
     return found
 
 
-def search_versions(*, actor: Actor, tenant: str = "", text: str = "") -> QuerySet[Version]:
+def search_versions(*, actor: Actor, tenant: str = "", text: str = "", uploader: str = "") -> QuerySet[Version]:
     """Versions of all tenants of the actor.
 
     ``text`` is how the name of an adapter or a version begins, or a digest of files (8 digits or more), or a whole
-    reference such as ``acme/tone@v1``, of which parts may be missing.
+    reference such as ``acme/tone@v1``, of which parts may be missing. ``uploader`` is an e-mail address.
     """
     versions = _of_tenants(versions_with_relations(), actor, "adapter__tenant")
     if tenant:
         versions = versions.filter(adapter__tenant__name=tenant)
+    if uploader:
+        # By key, which has an index: else a page without any hit looks through all versions for one.
+        versions = versions.filter(uploader__in=list(Person.objects.filter(email=uploader).values_list("pk", flat=True)))
     return versions.filter(_named(actor, text.strip())) if text.strip() else versions
 
 

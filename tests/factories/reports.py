@@ -49,7 +49,7 @@ def check(name: str, verdict: str = "pass", code: str = "ok", message: str = "",
 
 
 def engines_check() -> JSON:
-    serving = {"version": "0.32.0", "basis": "measured", "serves": True, "findings": []}
+    serving: JSON = {"version": "0.32.0", "basis": "measured", "serves": True, "findings": []}
     finding = {
         "trait": "dora",
         "effect": "drops a part in silence",
@@ -57,14 +57,19 @@ def engines_check() -> JSON:
         "basis": "read in its source",
         "sign": "use_dora",
     }
-    dropping = {"version": "3.3", "basis": "read in its source", "serves": False, "findings": [finding]}
-    evidence = {"vllm": serving, "sglang": serving, "tgi": dropping, "lorax": dropping}
-    return check("engines", message="vLLM and SGLang can serve it", **evidence)
+    dropping: JSON = {"version": "3.3", "basis": "read in its source", "serves": False, "findings": [finding]}
+    evidence: JSON = {"vllm": serving, "sglang": serving, "tgi": dropping, "lorax": dropping}
+    return {**check("engines", message="vLLM and SGLang can serve it"), "evidence": evidence}
 
 
 def cost_check() -> JSON:
-    evidence = {"bytes": 3_700_000, "weights_bytes": 3_690_000, "max_rank": 64, "slot_bytes": {"vllm": 51_800_000}}
-    return {**check("cost", code="cost", **evidence), "measured": {"load": {"read_ms": 3.5}}}
+    evidence: JSON = {
+        "bytes": 3_700_000,
+        "weights_bytes": 3_690_000,
+        "max_rank": 64,
+        "slot_bytes": {"vllm": 51_800_000},
+    }
+    return {**check("cost", code="cost"), "evidence": evidence, "measured": {"load": {"read_ms": 3.5}}}
 
 
 def evaluation_check(

@@ -18,7 +18,6 @@ from registry.web.reader import reader_of
 _LOWER_CASE: Final = frozenset({"training_data_digest", "git_commit"})
 _LOOKUPS: Final = {
     "state": "state",
-    "uploader": "uploader__email",
     "base_model": "base_revision__base_model__name",
 }
 
@@ -56,7 +55,9 @@ class VersionsPage(_List):
         found = search_versions(actor=self.actor)
         if form.is_valid():
             wanted = form.cleaned_data
-            found = search_versions(actor=self.actor, tenant=wanted["tenant"], text=wanted["q"])
+            found = search_versions(
+                actor=self.actor, tenant=wanted["tenant"], text=wanted["q"], uploader=wanted["uploader"].lower()
+            )
             found = narrow_versions(found, **_narrowed(wanted))
         return self.show({"form": form, "rows": _page(request, found if form.is_valid() else found.none())})
 
