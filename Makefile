@@ -86,7 +86,7 @@ browser:  ## Install Debian's Chromium for the tests of pages, unless there is o
 	    || { echo "Tests of pages need Chromium: apt-get install chromium fonts-noto-cjk, or name one in LOREKEEPER_CHROMIUM." >&2; exit 1; }
 
 screenshots: $(READY) browser  ## Pictures of every page in every look and language, into .screenshots/
-	LOREKEEPER_SCREENSHOTS=$(CURDIR)/.screenshots $(PY) -m pytest -m e2e tests/e2e/web/test_every_page.py
+	LOREKEEPER_SCREENSHOTS=$(CURDIR)/.screenshots $(PY) -m pytest -m e2e tests/e2e/web/test_every_page.py tests/e2e/web/test_adapters.py
 
 test: engine browser lint types  ## Everything but the chaos, from a fresh machine on
 	$(PY) -m pytest -m "not e2e" -n $(WORKERS)

@@ -41,7 +41,9 @@ def figure(value: Any) -> str:  # noqa: ANN401  a number or nothing
 
 def change(value: Any) -> str:  # noqa: ANN401  a number or nothing
     """As ``figure``, with its sign."""
-    return "–" if value is None else f"{value:+.4g}"  # noqa: RUF001  a dash for what was not measured
+    if not value:
+        return "–" if value is None else "0"  # noqa: RUF001  a dash for what was not measured
+    return f"{value:+.4g}"
 
 
 def _is_harmless(char: str) -> bool:

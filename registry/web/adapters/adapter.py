@@ -10,7 +10,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from registry.catalogue import list_aliases_of, list_bases
+from registry.catalogue.search import list_bases
+from registry.catalogue.versions import (
+    list_aliases_of,
+)
 from registry.permissions import Action
 from registry.selectors import get_adapter, get_tenant, list_versions
 from registry.services.adapters import create_adapter

@@ -8,7 +8,9 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from registry.catalogue import versions_as_shown
+from registry.catalogue.versions import (
+    versions_as_shown,
+)
 from registry.models import Version
 from registry.permissions import Action
 from registry.selectors import get_version

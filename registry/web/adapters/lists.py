@@ -4,7 +4,10 @@ from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 
-from registry.catalogue import list_aliases_of, list_bases, search_adapters, search_versions
+from registry.catalogue.search import list_bases, search_adapters, search_versions
+from registry.catalogue.versions import (
+    list_aliases_of,
+)
 from registry.models import Version
 from registry.naming import default_alias_name
 from registry.permissions import Action

@@ -32,7 +32,7 @@ _METRICS: Final[tuple[tuple[str, Promise], ...]] = (
     ("examples", _("Examples")),
 )
 # Their evidence has a place of its own on the page.
-_SHOWN_APART: Final = frozenset({"engines", "evaluation"})
+_SHOWN_APART: Final = frozenset({"engines", "evaluation", "cost"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,11 @@ _QUESTION: Final = '"messages": [{"role": "user", "content": "Where is my parcel
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A title and what is to be copied."""
+    """A title and what is to be copied; ``then`` is for another shell, while the first goes on."""
 
     title: Promise | str
     text: str
+    then: str = ""
 
 
 def pulling(ref: str) -> Snippet:
@@ -65,7 +66,8 @@ def loading(version: Version, engine: str) -> Snippet:
         json=_JSON,
         question=_QUESTION,
     )
-    return Snippet(ENGINES[engine], text)
+    start, ask = text.split("\n\n")
+    return Snippet(ENGINES[engine], start, ask)
 
 
 def asking(tenant: str, alias: str) -> tuple[Snippet, ...]:
@@ -106,19 +108,23 @@ def _rank_for_vllm(rank: int) -> int:
 _LOADING: Final = {
     "vllm": """\
 vllm serve ./base --enable-lora --max-lora-rank {vllm_rank} --lora-modules {name}="$PWD/{folder}"
+
 curl http://127.0.0.1:8000/v1/chat/completions {json} \\
     -d '{{"model": "{name}", {question}}}'""",
     "sglang": """\
 python -m sglang.launch_server --model-path ./base --served-model-name base --enable-lora \\
     --max-lora-rank {rank} --lora-target-modules {modules} --lora-paths {name}="$PWD/{folder}"
+
 curl http://127.0.0.1:30000/v1/chat/completions {json} \\
     -d '{{"model": "base:{name}", {question}}}'""",
     "tgi": """\
 LORA_ADAPTERS={name}="$PWD/{folder}" text-generation-launcher --model-id ./base --port 3000
+
 curl http://127.0.0.1:3000/generate {json} \\
     -d '{{"inputs": "Where is my parcel?", "parameters": {{"adapter_id": "{name}", "max_new_tokens": 64}}}}'""",
     "lorax": """\
 lorax-launcher --model-id ./base --port 3000
+
 curl http://127.0.0.1:3000/generate {json} \\
     -d '{{"inputs": "Where is my parcel?",
          "parameters": {{"adapter_id": "'"$PWD"'/{folder}", "adapter_source": "local"}}}}'""",

@@ -8,7 +8,9 @@ from django.http import HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from registry.catalogue import list_uses
+from registry.catalogue.versions import (
+    list_uses,
+)
 from registry.permissions import Action
 from registry.selectors import list_holders
 from registry.services.review.comments import write_comment

@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from registry.catalogue import (
+from registry.catalogue.versions import (
     list_files,
     list_records_of,
     list_signed_by,

@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from registry.catalogue import (
+from registry.catalogue.versions import (
     find_next,
     get_served,
     list_aliases_of,
@@ -117,9 +117,10 @@ def _review_facts(version: Version) -> Facts:
 
 
 def _compared_with(version: Version, aliases: list[PointedAlias], named: str) -> PointedAlias | None:
-    """The alias that is named, or the adapter's default, unless it points at the version itself."""
-    wanted = named or default_alias_name(version.adapter.name)
-    return next((each for each in aliases if each.name == wanted and each.version_id != version.pk), None)
+    """The alias that is named, else the adapter's default, else any; never one that points at the version itself."""
+    others = {each.name: each for each in aliases if each.version_id != version.pk}
+    default = others.get(default_alias_name(version.adapter.name), next(iter(others.values()), None))
+    return others.get(named, default)
 
 
 def _compared(version: Version, served: Version | None) -> Facts:

@@ -90,7 +90,7 @@ def test_a_review_shows_what_changed_against_the_version_that_serves(adapter: Ad
     assert "<ins>32</ins>" in page
     assert "<ins>added</ins>" in page
     assert "<del>removed</del>" in page
-    assert '<td class="number">-0.5</td>' in page
+    assert 'data-label="Difference">-0.5</td>' in page
     assert "Approve" in page
 
 
