@@ -7,7 +7,7 @@ _BEGINS = ["varchar_pattern_ops"]
 
 
 class Migration(migrations.Migration):
-    dependencies = [("registry", "0014_webhooks")]
+    dependencies = [("registry", "0015_audit_search")]
 
     operations = [
         migrations.AddIndex("adapter", models.Index(fields=["name"], name="adapter_name_begins", opclasses=_BEGINS)),
