@@ -16,7 +16,7 @@ from cachecontrol.quotas import Quota, Resource
 from cachecontrol.states import Desired, LoadState, PolicyState
 from registry.actors import Actor
 from registry.errors import NotFound
-from registry.models import BaseModel, Tenant
+from registry.models import BaseModel, BaseModelRevision, Tenant
 from registry.permissions import Action, require_on_platform
 
 _MINUTE = timedelta(minutes=1)
@@ -44,12 +44,16 @@ class TenantUsage:
         return self.policy.quotas.of(self.tenant)
 
 
-def active_policy(of: int | Node) -> PolicyInForce:
-    """What is in force for a base model (by primary key) or for a node's: the approved policy or the defaults."""
-    base_model_id = of.base_revision.base_model_id if isinstance(of, Node) else of
+def active_policy(of: int | Node | BaseModel) -> PolicyInForce:
+    """What is in force for a base model (or its primary key) or a node's: the approved policy or the defaults."""
+    if isinstance(of, Node):
+        of = of.base_revision.base_model_id
+    base_model_id = of.pk if isinstance(of, BaseModel) else of
     key = _active().filter(base_model_id=base_model_id).values_list("pk", flat=True).first()
     if key is not None:
         return policy_by_key(key)
+    if isinstance(of, BaseModel):
+        return built_in(of.name)
     return built_in(BaseModel.objects.values_list("name", flat=True).get(pk=base_model_id))
 
 
@@ -120,19 +124,28 @@ def quota_usage(*, base_model_id: int, tenants: Iterable[str] | None = None) -> 
     Slots are those of versions that the plan counts as hot. An engine holds the bytes of whatever is wanted in it, hot
     or not; a disk those of whatever is wanted on the node.
     """
-    held = Residency.objects.filter(node__base_revision__base_model=base_model_id).exclude(desired=Desired.ABSENT.value)
+    return _used_by_model([base_model_id], tenants=tenants).get(base_model_id, {})
+
+
+def _used_by_model(
+    base_models: list[int], *, tenants: Iterable[str] | None
+) -> dict[int, dict[str, dict[Resource, int]]]:
+    """``quota_usage`` of several base models."""
+    held = Residency.objects.filter(node__base_revision__base_model__in=base_models)
+    held = held.exclude(desired=Desired.ABSENT.value)
     if tenants is not None:
         held = held.filter(version__adapter__tenant__name__in=list(tenants))
     in_engine, size = Q(desired=Desired.GPU.value), "version__files__artifact__size"
-    rows = held.values_list("version__adapter__tenant__name").annotate(
+    rows = held.values_list("node__base_revision__base_model", "version__adapter__tenant__name").annotate(
         slots=Count("pk", filter=in_engine & Q(is_hot=True), distinct=True),
         cpu=Sum(size, filter=in_engine, default=0),
         disk=Sum(size, default=0),
     )
-    return {
-        tenant: {Resource.GPU_SLOTS: slots, Resource.CPU_BYTES: int(cpu), Resource.DISK_BYTES: int(disk)}
-        for tenant, slots, cpu, disk in rows
-    }
+    found: dict[int, dict[str, dict[Resource, int]]] = {}
+    for model, tenant, slots, cpu, disk in rows:
+        amounts = {Resource.GPU_SLOTS: slots, Resource.CPU_BYTES: int(cpu), Resource.DISK_BYTES: int(disk)}
+        found.setdefault(model, {})[tenant] = amounts
+    return found
 
 
 def usage_of_everybody(*, actor: Actor, base_model: str) -> tuple[TenantUsage, ...]:
@@ -146,33 +159,57 @@ def usage_of_everybody(*, actor: Actor, base_model: str) -> tuple[TenantUsage, .
 def usage_of_tenant(*, tenant: Tenant) -> tuple[TenantUsage, ...]:
     """The tenant's quota of each base model that it has adapters of and that has nodes, by the base model's name."""
     models = BaseModel.objects.filter(adapters__tenant=tenant, revisions__nodes__isnull=False).distinct()
+    found = list(models.order_by("name"))
+    keys = [model.pk for model in found]
+    policies = {policy.base_model_id: in_force(policy) for policy in _active().filter(base_model__in=keys)}
+    used = _used_by_model(keys, tenants=[tenant.name])
+    loads = _loads_by_model(keys, [tenant.name], since=timezone.now() - _MINUTE)
     return tuple(
-        usage
-        for model in models.order_by("name")
-        for usage in _usages(
-            model, active_policy(model.pk), [tenant.name], quota_usage(base_model_id=model.pk, tenants=[tenant.name])
+        _usage(
+            tenant.name,
+            policies.get(model.pk) or built_in(model.name),
+            used.get(model.pk, {}),
+            loads.get(model.pk, {}),
         )
+        for model in found
     )
 
 
 def _usages(
     model: BaseModel, policy: PolicyInForce, tenants: list[str], used: dict[str, dict[Resource, int]]
 ) -> Iterable[TenantUsage]:
-    loads = _loads(model, tenants, since=timezone.now() - _MINUTE)
-    nothing = dict.fromkeys(Resource, 0)
+    loads = _loads_by_model([model.pk], tenants, since=timezone.now() - _MINUTE).get(model.pk, {})
     for tenant in tenants:
-        begun, queued = loads.get(tenant, (0, 0))
-        yield TenantUsage(tenant, policy, used.get(tenant, nothing), loads=begun, queued=queued)
+        yield _usage(tenant, policy, used, loads)
 
 
-def _loads(model: BaseModel, tenants: list[str], *, since: datetime) -> dict[str, tuple[int, int]]:
-    """Per tenant, how many of its loads began since then, and how many wait."""
-    pools = model.revisions.values_list("digest", flat=True)
-    rows = LoadRequest.objects.filter(pool__in=list(pools), tenant__name__in=tenants).values_list("tenant__name")
+def _usage(
+    tenant: str,
+    policy: PolicyInForce,
+    used: dict[str, dict[Resource, int]],
+    loads: dict[str, tuple[int, int]],
+) -> TenantUsage:
+    begun, queued = loads.get(tenant, (0, 0))
+    return TenantUsage(tenant, policy, used.get(tenant) or dict.fromkeys(Resource, 0), loads=begun, queued=queued)
+
+
+def _loads_by_model(
+    base_models: list[int], tenants: list[str], *, since: datetime
+) -> dict[int, dict[str, tuple[int, int]]]:
+    """By base model and tenant, how many of its loads began since then, and how many wait."""
+    pools = dict(BaseModelRevision.objects.filter(base_model__in=base_models).values_list("digest", "base_model_id"))
+    rows = LoadRequest.objects.filter(pool__in=list(pools), tenant__name__in=tenants).values_list(
+        "pool", "tenant__name"
+    )
     counted = rows.annotate(
         begun=Count("pk", filter=Q(placed_at__gt=since)), queued=Count("pk", filter=Q(state=LoadState.QUEUED.value))
     )
-    return {tenant: (begun, queued) for tenant, begun, queued in counted}
+    found: dict[int, dict[str, tuple[int, int]]] = {}
+    for pool, tenant, begun, queued in counted:
+        of_model = found.setdefault(pools[pool], {})
+        before = of_model.get(tenant, (0, 0))
+        of_model[tenant] = (before[0] + begun, before[1] + queued)
+    return found
 
 
 def _active() -> QuerySet[CachePolicy]:

@@ -12,7 +12,7 @@ from cachecontrol.models import Node, Residency, TenantRules
 from cachecontrol.states import WORTH_ANOTHER_TRY, Desired, NodeStatus, Observed
 from registry.actors import Actor
 from registry.errors import NotFound
-from registry.models import Tenant, Version
+from registry.models import BaseModel, Tenant, Version
 from registry.permissions import Action, require_on_platform
 from registry.ports import Holder
 from registry.states import VersionState
@@ -156,6 +156,13 @@ def placed_versions(*, version_ids: Iterable[UUID]) -> frozenset[UUID]:
     nowhere = Q(desired=Desired.ABSENT.value, observed=Observed.ABSENT.value)
     placed = Residency.objects.filter(version_id__in=list(version_ids)).exclude(nowhere)
     return frozenset(placed.values_list("version_id", flat=True))
+
+
+def list_pool_models(*, actor: Actor) -> QuerySet[BaseModel]:
+    """The base models that have nodes or a cache policy, by name."""
+    require_on_platform(actor, Action.VIEW_CACHE_POLICY)
+    is_used = Q(revisions__nodes__isnull=False) | Q(cache_policies__isnull=False)
+    return BaseModel.objects.filter(is_used).distinct().order_by("name")
 
 
 def serving_rules_of(tenant: Tenant) -> TenantRules:

@@ -40,6 +40,7 @@ class Eviction(models.Model):
         indexes = [
             models.Index(fields=["version", "-at"], name="eviction_of_version"),
             models.Index(fields=["node", "-at"], name="eviction_on_node"),
+            models.Index(fields=["-at", "-id"], name="eviction_newest_first"),
         ]
 
     def __str__(self) -> str:

@@ -35,6 +35,11 @@ class Node(models.Model):
     # An operator's wishes. Cordoned: nothing new is placed. Draining: nothing is wanted there.
     cordoned = models.BooleanField(default=False)
     draining = models.BooleanField(default=False)
+    # Since when that holds; null while it doesn't, and for what began before this was kept.
+    cordoned_at = models.DateTimeField(null=True)
+    draining_at = models.DateTimeField(null=True)
+    tainted_at = models.DateTimeField(null=True)
+    poisoned_at = models.DateTimeField(null=True)
     # While its engine is being restarted on our demand: since when, and which start of it is to end.
     recycling_since = models.DateTimeField(null=True)
     recycling_boot_id = models.CharField(max_length=100, blank=True, default="")

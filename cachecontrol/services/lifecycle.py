@@ -185,7 +185,7 @@ def _mark(actor: Actor, node: Node, field: str, *, to: bool, reason: str) -> Nod
     require_on_platform(actor, Action.MANAGE_PLATFORM)
     locked = lock_node(node)
     if getattr(locked, field) != to:
-        _write(locked, **{field: to})
+        _write(locked, **{field: to, f"{field}_at": timezone.now() if to else None})
         events.node_marked(actor=actor, node=locked, field=field, reason=reason)
         replan_soon(locked.base_revision.digest)
     return locked

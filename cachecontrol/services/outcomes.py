@@ -91,8 +91,8 @@ def _taint_if_loading(actor: Actor, node: Node, outcome: CommandOutcome) -> None
     ).exists()
     if locked.tainted or not was_loading:
         return
-    locked.tainted = True
-    locked.save(update_fields=["tainted"])
+    locked.tainted, locked.tainted_at = True, timezone.now()
+    locked.save(update_fields=["tainted", "tainted_at"])
     events.node_tainted(actor=actor, node=locked, reason=outcome.message[:MAX_MESSAGE])
     replan_soon(locked.base_revision.digest)
 

@@ -40,6 +40,7 @@ _IDLE = "ttl"
 # What decides whether a plan may rely on a node.
 _PLANNED_BY = frozenset({"status", "engine_healthy", "tainted", "poisoned"})
 _FORGOTTEN_WITH_BOOT = frozenset({"status", "boot_id", "engine_healthy"})
+_MARKS = ("tainted", "poisoned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +155,7 @@ def _record_heartbeat(actor: Actor, report: NodeReport, held: dict[str, _Row]) -
     if "status" in news:
         move_node(node, was=NodeStatus(node.status), to=NodeStatus.UP)
     facts = {name: value for name, value in news.items() if name != "status"} | _facts_of(node, report)
+    facts |= {f"{mark}_at": facts["last_seen_at"] if news[mark] else None for mark in _MARKS if mark in news}
     alarm = Strangers()
     if report.engine_healthy and not report.unchanged:
         alarm = _drift_of(node, report, held, facts)
