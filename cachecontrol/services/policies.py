@@ -39,6 +39,14 @@ from registry.permissions import Action, require_on_platform
 DEFAULTS = 0
 
 
+def check_policy(*, actor: Actor, base_model: BaseModel, text: str) -> PolicyDocument:
+    """What the text would mean if it was proposed. Raises what ``propose_policy`` raises for it."""
+    require_on_platform(actor, Action.MANAGE_PLATFORM)
+    document = _read(text, base_model)
+    _require_possible(document, base_model)
+    return document
+
+
 @transaction.atomic
 def propose_policy(*, actor: Actor, base_model: BaseModel, text: str, comment: str = "") -> CachePolicy:
     """Propose a policy for a base model. Quiet when one that means the same is proposed or in force.

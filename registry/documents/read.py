@@ -6,6 +6,7 @@ Anchors, aliases, tags and keys that stand twice are refused: what people read i
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import yaml
@@ -32,12 +33,14 @@ class DocumentError(ValueError):
 
     Attributes:
         field: the path of what is wrong, dotted, or "" for the text as a whole.
+        faults: each fault by itself, as its path and what is wrong; the first twenty.
 
     """
 
-    def __init__(self, message: str, *, field: str = "") -> None:
+    def __init__(self, message: str, *, field: str = "", faults: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(message)
         self.field = field
+        self.faults = tuple(faults) or ((field, message),)
 
 
 def read_document(text: str, shape: type[S], *, noun: str) -> S:
@@ -109,10 +112,11 @@ def _reason(error: yaml.YAMLError) -> str:
 
 def _told(error: ValidationError, noun: str) -> DocumentError:
     found = error.errors(include_url=False, include_input=False)
-    lines = [f"{_path(each['loc']) or noun}: {_message(each)}" for each in found[:_TOLD]]
+    faults = [(_path(each["loc"]), _message(each)) for each in found[:_TOLD]]
+    lines = [f"{path or noun}: {message}" for path, message in faults]
     if len(found) > _TOLD:
         lines.append(f"and {len(found) - _TOLD} more")
-    return DocumentError("; ".join(lines), field=_path(found[0]["loc"]))
+    return DocumentError("; ".join(lines), field=faults[0][0], faults=faults)
 
 
 def _message(error: ErrorDetails) -> str:
