@@ -36,6 +36,7 @@ PARTS: Final = (
     Part(_("Approvals"), "approvals", Action.VIEW_PLATFORM),
     Part(_("Releases"), "releases", Action.VIEW_TENANT, in_tenant=True),
     Part(_("Audit"), "audit", Action.READ_AUDIT, in_tenant=True),
+    Part(_("Fleet"), "fleet", Action.VIEW_PLATFORM),
     Part(_("Settings"), "settings", Action.VIEW_PLATFORM),
 )
 
