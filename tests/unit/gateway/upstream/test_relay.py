@@ -4,7 +4,7 @@ import json
 import pytest
 
 from gateway.errors import EngineBroken, EngineUnreadable, VersionMismatch
-from gateway.upstream.answers import Usage
+from gateway.upstream.answers import LONGEST_END, Usage
 from gateway.upstream.relay import relay
 from tests.unit.gateway.fakes import JSON_MEDIA, SSE_MEDIA, Client, FakeAnswer, answer, said_by
 
@@ -36,6 +36,20 @@ async def test_a_stream_goes_through_byte_for_byte_in_its_own_chunks() -> None:
     assert client.connection.parts == [b"".join(chunks[:3]), *chunks[3:]]
     assert client.complete
     assert client.headers["content-type"] == "text/event-stream; charset=utf-8"
+
+
+async def test_the_usage_of_a_stream_is_found_however_its_bytes_are_cut() -> None:
+    stream = chunk() + chunk(usage={"prompt_tokens": 7, "completion_tokens": 9}) + b"data: [DONE]\n\n"
+    crumbs = [bytes([byte]) for byte in stream]
+    client = Client()
+    assert await relayed(answer(*crumbs, headers=SSE_MEDIA), client) == Usage(7, 9)
+    assert client.body == stream
+
+
+async def test_the_usage_of_a_stream_longer_than_what_is_kept_of_it_is_found() -> None:
+    long = [chunk(text="x" * 1000) for _ in range(2 * LONGEST_END // 1000)]
+    last = chunk(usage={"prompt_tokens": 7, "completion_tokens": 9})
+    assert await relayed(answer(*long, last, headers=SSE_MEDIA), Client()) == Usage(7, 9)
 
 
 async def test_nothing_is_sent_of_a_json_answer_by_another_version() -> None:
