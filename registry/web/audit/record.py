@@ -13,6 +13,7 @@ from registry.web.audit.listing import is_denied
 from registry.web.audit.pages import LogPage
 from registry.web.audit.texts import as_lines, visible
 from registry.web.differences import beside
+from registry.web.page import Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,7 @@ class AuditRecordPage(LogPage):
     def get(self, request: HttpRequest, seq: int, tenant: str | None = None) -> HttpResponse:
         record, near = get_record(actor=self.actor, tenant=self.log_of, seq=seq)
         facts = {
-            "record": record,
-            "is_denied": is_denied(record),
-            "actor_facts": _shown(record.actor),
-            "object_facts": _shown(record.object),
-            "reason": visible(record.reason),
-            "source": visible(record.source),
-            "lines": beside(as_lines(record.before), as_lines(record.after)),
-            "fit": _fit(record, near.get(seq - 1)),
-            "payload": record.payload,
+            **facts_of(record, near.get(seq - 1)),
             "ways": self.ways(record),
             "older_address": self.way("audit_record", seq=seq - 1) if seq - 1 in near else "",
             "newer_address": self.way("audit_record", seq=seq + 1) if seq + 1 in near else "",
@@ -59,6 +52,21 @@ class AuditRecordPage(LogPage):
         }
         log = self.way("audit")
         return {name: f"{log}?{urlencode({name: value})}" for name, value in shared.items() if value}
+
+
+def facts_of(record: AuditRecord, before: AuditRecord | None) -> Facts:
+    """What is shown of a record; ``before`` is the one before it in the chain."""
+    return {
+        "record": record,
+        "is_denied": is_denied(record),
+        "actor_facts": _shown(record.actor),
+        "object_facts": _shown(record.object),
+        "reason": visible(record.reason),
+        "source": visible(record.source),
+        "lines": beside(as_lines(record.before), as_lines(record.after)),
+        "fit": _fit(record, before),
+        "payload": record.payload,
+    }
 
 
 def _fit(record: AuditRecord, before: AuditRecord | None) -> Fit:
