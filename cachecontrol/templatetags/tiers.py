@@ -1,4 +1,4 @@
-"""Words of cache control in templates: ``{% load cache %}``."""
+"""Words of cache control in templates: ``{% load tiers %}``."""
 
 from django import template
 
