@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
 
@@ -25,7 +26,9 @@ BODY = {
 }  # fmt: skip
 
 
-def tenant_routes() -> Iterator[tuple[str, str]]:
+def tenant_routes(*, pages: bool = False) -> Iterator[tuple[str, str]]:
+    """Method and route of whatever is about one tenant: of the API, or of the pages for people."""
+
     def walk(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tuple[str, type]]:
         for pattern in patterns:
             route = prefix + str(pattern.pattern)
@@ -35,7 +38,7 @@ def tenant_routes() -> Iterator[tuple[str, str]]:
                 yield route, getattr(pattern.callback, "view_class", object)
 
     for route, view in walk(get_resolver().url_patterns, "/"):
-        if "<str:tenant>" in route:
+        if "<str:tenant>" in route and route.startswith("/ui/") is pages:
             yield from ((method, route) for method in ("get", "post", "put", "delete") if hasattr(view, method))
 
 
@@ -76,6 +79,21 @@ def test_a_stranger_can_not_tell_a_tenant_from_none(
     ]
     assert answers[0].status_code == answers[1].status_code == 404
     assert answers[0].json() == answers[1].json()
+
+
+@pytest.mark.parametrize(("method", "route"), sorted(tenant_routes(pages=True)))
+def test_a_stranger_who_is_signed_in_can_not_tell_a_tenant_from_none(version: Version, method: str, route: str) -> None:
+    browser = Client()
+    person = make_person(roles={make_tenant(name="globex"): list(Role)})
+    browser.force_login(person, backend="allauth.account.auth_backends.AuthenticationBackend")
+    call: Callable[..., Any] = getattr(browser, method)
+    shown = []
+    for tenant in ("acme", "absent-tenant"):
+        answer = call(address(route, tenant), BODY if method != "get" else None)
+        assert answer.status_code == 404
+        # What differs from page to page: the tenant that was asked for, the request's number, and the form's secret.
+        shown.append(re.sub(rf"{tenant}|[0-9a-f-]{{32,36}}|value=\"[A-Za-z0-9]{{64}}\"", "", answer.content.decode()))
+    assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize("verb", ["warm", "evict"])

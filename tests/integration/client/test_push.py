@@ -145,7 +145,7 @@ def test_a_killed_push_continues_under_its_name(
 
 def test_ctrl_c_stops_a_push_with_130_and_no_traceback(registry: FakeRegistry, command: Command, folder: Path) -> None:
     start, environ = command
-    registry.put_delay_s = 0.5
+    registry.put_delay_s = 2.0
     arguments = ["push", str(folder), "acme/tone", "--base-revision", "r1", "--workers", "1"]
     process = subprocess.Popen([*start, *arguments], env=environ, stderr=subprocess.PIPE, text=True)
     _wait_for(lambda: ("POST", "/api/v1/tenants/acme/adapters/tone/versions") in registry.seen)
