@@ -22,7 +22,7 @@ from typing import IO
 
 from registry.naming import ATTESTATION_FILE, BUNDLE_FILE
 from workers.node.commands import WantedFile, check_engine_name
-from workers.node.disk.index import Index, Kept
+from workers.node.disk.index import NO_BLOB, Index, Kept
 from workers.node.durable import LOST, sync_file, sync_folder, write_durably
 from workers.node.errors import DiskFullError
 
@@ -34,8 +34,6 @@ _READ_ONLY = 0o444
 # How soon a waiting thread notices that it need not wait any more.
 _GLANCE_S = 0.5
 _SEALS = frozenset({BUNDLE_FILE, ATTESTATION_FILE})
-# Stands for a file in a version's folder that is none of the blobs.
-_NO_BLOB = "none"
 
 
 def free_bytes(folder: Path) -> int:
@@ -80,7 +78,7 @@ class DiskCache:
         sync_folder(self._blobs)
         for folder in self._versions.glob("lk-*"):
             files = (path for path in folder.rglob("*") if path.name not in _SEALS and not path.is_dir())
-            used = {by_inode.get(path.stat(follow_symlinks=False).st_ino, _NO_BLOB) for path in files}
+            used = {by_inode.get(path.stat(follow_symlinks=False).st_ino, NO_BLOB) for path in files}
             self._index.add_version(folder.name, used, at=folder.stat().st_mtime)
         self._drop_unused(tuple(self._index.sizes))
 
@@ -231,6 +229,8 @@ class DiskCache:
         size = partial.stat().st_size
         with self._changed:
             partial.replace(self._blobs / sha256)
+            # Who had the one before has that still, whatever became of it.
+            self._index.lose_blob(sha256)
             self._index.add_blob(sha256, size)
         sync_folder(self._blobs)
 
@@ -288,7 +288,7 @@ class DiskCache:
             if not path.exists() or not os.path.samestat(path.stat(), read):
                 return False
             path.unlink()
-            self._index.drop_blob(path.name)
+            self._index.lose_blob(path.name)
         _log.error("the blob %s is corrupted on disk: removed", path.name)
         return True
 

@@ -3,6 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
+
+# Stands for a file in a version's folder that is none of the blobs.
+NO_BLOB: Final = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,14 @@ class Index:
 
     def drop_blob(self, sha256: str) -> None:
         self.used_bytes -= self.sizes.pop(sha256, 0)
+
+    def lose_blob(self, sha256: str) -> None:
+        """The blob is not there any more: who uses it has a file of its own, maybe a wrong one, until placed again."""
+        self.drop_blob(sha256)
+        for name, blobs in list(self._blobs_of.items()):
+            if sha256 in blobs:
+                left = (NO_BLOB if each == sha256 else each for each in blobs)
+                self.add_version(name, tuple(left), at=self._last_used[name])
 
     def add_version(self, name: str, blobs: Iterable[str], *, at: float) -> None:
         self.drop_version(name)

@@ -217,6 +217,30 @@ def test_a_version_with_a_corrupted_file_is_incomplete_also_after_a_restart(cach
     assert again.incomplete() == ()
 
 
+@pytest.mark.parametrize("how", ["corrupted", "removed"])
+def test_one_versions_new_file_does_not_pass_for_that_of_another_which_shared_the_lost_one(
+    cache: DiskCache, tmp_path: Path, how: str
+) -> None:
+    files = fill(cache, {"a.json": b"right"})
+    for name in ("lk-a", "lk-b"):
+        cache.place(name, files, TEXTS)
+    blob = tmp_path / "blobs" / files[0].sha256
+    if how == "corrupted":
+        blob.chmod(0o644)
+        blob.write_bytes(b"wrong")
+        cache.drop_corrupted(files)
+    else:
+        blob.unlink()
+    fill(cache, {"a.json": b"right"})
+    cache.place("lk-a", files, TEXTS)
+    assert cache.incomplete() == ("lk-b",)
+    cache.delete("lk-a")
+    assert not blob.exists()
+    fill(cache, {"a.json": b"right"})
+    cache.place("lk-b", files, TEXTS)
+    assert (cache.incomplete(), blob.stat().st_nlink) == ((), 2)
+
+
 def test_a_version_that_is_there_as_it_should_be_is_not_written_again(
     cache: DiskCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
