@@ -17,9 +17,11 @@ WORKERS ?= 3
 # It takes some six minutes by itself.
 CHAOS := tests/e2e/test_cache_chaos.py
 # What drives the whole stack on a real engine has the machine for itself; the rest doesn't need it.
+# The browser's driver keeps an event loop running in its process, where others need none.
 define TEST_E2E
 $(PY) -m pytest -m e2e --ignore tests/e2e -n 2 --dist loadscope
-$(PY) -m pytest -m e2e tests/e2e --deselect $(CHAOS)
+$(PY) -m pytest -m e2e tests/e2e/web -n 2
+$(PY) -m pytest -m e2e tests/e2e --ignore tests/e2e/web --deselect $(CHAOS)
 endef
 # Where bytecode is not kept, each of the many processes that tests start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
