@@ -6,6 +6,8 @@ import pytest
 from django.db import connection
 from django.db.models import QuerySet
 
+from registry.actors import system_actor
+from registry.audit import append_record
 from registry.catalogue.search import search_adapters, search_versions
 from registry.catalogue.versions import list_records_of
 from registry.models import Version
@@ -39,4 +41,10 @@ def test_versions_are_listed_and_found_through_indexes() -> None:
 def test_what_the_audit_log_says_of_a_version_is_found_through_an_index() -> None:
     version = make_version()
     auditor = make_actor(make_person(roles={version.adapter.tenant: [Role.AUDITOR]}))
+    chain = version.adapter.tenant.name
+    for number in range(400):
+        thing = {"kind": "version", "id": str(number)}
+        append_record(actor=system_actor("test"), chain=chain, action="tenant:thing:do", object_=thing)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE registry_auditrecord")
     assert "audit_of_object" in plan(list_records_of(actor=auditor, version=version).order_by("-seq")[:51])
