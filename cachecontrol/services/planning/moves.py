@@ -30,6 +30,7 @@ from registry.actors import system_actor
 from registry.errors import StaleState
 from registry.models import Version
 from registry.selectors import versions_with_relations
+from releases.warmth import cooled_versions
 
 logger = logging.getLogger(__name__)
 _REASON: Final = "the plan wants it here"
@@ -134,10 +135,13 @@ _STEPS: Final[dict[Step, Callable[[Move, Pool], bool]]] = {
 
 
 def _lock(move: Move, pool: Pool) -> _Guest | None:
-    """The version, if it may still be wanted, and the node as it is now; both locked, and the pool with them."""
+    """The version, if it may still be wanted, and the node as it is now; both locked, and the pool with them.
+
+    A plan may be older than a rollback, and what was rolled back is wanted by nobody.
+    """
     found = versions_with_relations().select_for_update(of=("self",), no_key=True)
     version = found.filter(pk=move.version_id).first()
-    if version is None or not wishes.is_servable(version):
+    if version is None or not wishes.is_servable(version) or cooled_versions(versions=[version.pk]):
         return None
     lock_pool(pool.digest)
     # The plan may be older than the policy: quotas and amounts have to be of one and the same.

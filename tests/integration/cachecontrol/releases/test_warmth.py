@@ -10,7 +10,7 @@ from cachecontrol.models import Eviction, Node, Residency
 from cachecontrol.services.demand import bring_up
 from cachecontrol.services.loads.attempts import Ask
 from cachecontrol.services.planning.facts import read_pool
-from cachecontrol.services.planning.plan import plan_pool
+from cachecontrol.services.planning.plan import plan_pool, replan_pool
 from cachecontrol.services.releases.cooling import cool
 from cachecontrol.services.releases.warming import warm_up
 from cachecontrol.services.residencies import warm_version
@@ -231,6 +231,15 @@ class TestCooling:
         self.leave(release)
         assert bring_up(actor=make_actor(), version_id=candidate.pk, ask=Ask()).state is DemandState.REFUSED
         plan_pool(base.digest)
+        assert wanted(candidate) == []
+
+    def test_a_plan_from_before_the_rollback_does_not_bring_it_back(
+        self, base: Any, release: Release, candidate: Version
+    ) -> None:
+        plan_pool(base.digest)
+        self.leave(release)
+        make_node(base_revision=base, name="n2")
+        replan_pool(base.digest)
         assert wanted(candidate) == []
 
     def test_what_another_alias_points_to_stays(self, release: Release, candidate: Version) -> None:
