@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from uuid import UUID
 
 from cachecontrol.services.reconcile import sweep_residencies
@@ -34,11 +35,7 @@ logger = logging.getLogger(__name__)
 def sweep_all() -> None:
     """One pass over everything that can stall. One thing's trouble stops neither the others nor what comes after."""
     sweep_residencies()
-    forget_old_answers()
-    forget_old_changes()
-    forget_old_deliveries()
-    forget_old_sessions()
-    tend_request_records(actor=system_actor("retention"))
+    _forget()
     for version_id in stalled_validations():
         with _on_its_own(version_id):
             send_validation_again(version_id=version_id)
@@ -52,6 +49,20 @@ def sweep_all() -> None:
         _sweep_bytes()
     except StoreUnavailable as error:
         logger.warning("the store is away, the next sweep goes on purging: %s", error)
+
+
+def _forget() -> None:
+    """Rows that nobody needs any more."""
+    tend = partial(tend_request_records, actor=system_actor("retention"))
+    for what, act in (
+        ("answers kept for retries", forget_old_answers),
+        ("routing changes", forget_old_changes),
+        ("webhook deliveries", forget_old_deliveries),
+        ("sessions", forget_old_sessions),
+        ("request records", tend),
+    ):
+        with _on_its_own(what):
+            act()
 
 
 def _sweep_bytes() -> None:
@@ -77,11 +88,11 @@ def _sweep_bytes() -> None:
 
 
 @contextmanager
-def _on_its_own(which: UUID | int) -> Iterator[None]:
+def _on_its_own(which: UUID | int | str) -> Iterator[None]:
     """Whatever goes wrong with one of them is logged; only a store that is away would go wrong with every one."""
     try:
         yield
     except StoreUnavailable:
         raise
     except Exception:
-        logger.exception("version, re-run, upload, draft or policy %s is left to the next sweep", which)
+        logger.exception("%s (version, re-run, upload, draft, policy, old rows) is left to the next sweep", which)

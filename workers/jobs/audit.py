@@ -1,6 +1,8 @@
 """Looking after the audit log: what could not be told at once, and the signed checkpoints that are due."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from registry.actors import system_actor
 from registry.audit import PLATFORM_CHAIN
@@ -15,21 +17,38 @@ logger = logging.getLogger(__name__)
 
 def keep_audit() -> None:
     """One pass. What is wrong with one chain stops no other; a store or signer that is away is asked again later."""
-    tell_notices()
+    with _on_its_own("what could not be told at once"):
+        tell_notices()
     for check_id in stalled_checks():
-        check_audit(check_id)
+        with _on_its_own(f"check {check_id}"):
+            check_audit(check_id)
     for chain in chains_due():
         try:
-            make_checkpoint(actor=system_actor("checkpoints"), chain=chain)
+            with _on_its_own(f"the checkpoint of {chain}"):
+                _seal(chain)
         except (StoreError, SignerUnavailable) as error:
             logger.warning("the audit log of %s and others get their checkpoint later: %s", chain, error)
             return
-        except AuditBroken as error:
-            # The loudest thing that this system can say, again at each run until somebody looks.
-            logger.critical("THE AUDIT LOG WAS CHANGED, it gets no checkpoint any more: %s", error)
-            _find_out(chain)
-        except Exception:
-            logger.exception("the audit log of %s gets its checkpoint at the next run", chain)
+
+
+def _seal(chain: str) -> None:
+    try:
+        make_checkpoint(actor=system_actor("checkpoints"), chain=chain)
+    except AuditBroken as error:
+        # The loudest thing that this system can say, again at each run until somebody looks.
+        logger.critical("THE AUDIT LOG WAS CHANGED, it gets no checkpoint any more: %s", error)
+        _find_out(chain)
+
+
+@contextmanager
+def _on_its_own(what: str) -> Iterator[None]:
+    """Whatever goes wrong is logged; only a store or signer that is away would go wrong with every one."""
+    try:
+        yield
+    except (StoreError, SignerUnavailable):
+        raise
+    except Exception:
+        logger.exception("%s waits for the next run", what)
 
 
 def check_audit(check_id: int) -> None:
