@@ -26,7 +26,9 @@ _WRONG = Q(status=NodeStatus.LOST.value) | Q(stuck=True) | Q(poisoned=True) | Q(
 
 
 def nodes_with_relations() -> QuerySet[Node]:
-    return Node.objects.select_related("base_revision__base_model", "token")
+    """Nodes with all that naming and deciding needs; what a base is made of is large and is read by who needs it."""
+    found = Node.objects.select_related("base_revision__base_model", "token")
+    return found.defer("base_revision__description")
 
 
 def lock_nodes(found: QuerySet[Node]) -> list[Node]:

@@ -111,7 +111,7 @@ def evict_victim(*, actor: Actor, node: Node, victim: Victim, asked_by: str, rea
 def was_used_since(residency: Residency, known: Resident) -> bool:
     """Whether somebody used or demanded the version since it was looked at."""
     uses = [use for use in (residency.last_used_at, residency.last_demand_at) if use is not None]
-    return bool(uses) and known.used_at is not None and max(uses) > known.used_at
+    return bool(uses) and (known.used_at is None or max(uses) > known.used_at)
 
 
 def record_eviction(

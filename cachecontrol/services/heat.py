@@ -143,7 +143,9 @@ def _note_uses(counts: Iterable[_Count]) -> None:
     held = Residency.objects.filter(
         version__in={version_id for version_id, _node in uses}, node__name__in={node for _version, node in uses}
     )
-    locked = held.select_for_update(of=("self",), no_key=True).order_by("pk").select_related("node")
+    # Whoever holds one now is about to change it; who waited for several could wait in a circle.
+    free = held.select_for_update(of=("self",), no_key=True, skip_locked=True)
+    locked = free.order_by("pk").select_related("node")
     changed = [residency for residency in locked if _is_used(residency, uses)]
     Residency.objects.bulk_update(changed, ["last_used_at", "score_clock"])
 

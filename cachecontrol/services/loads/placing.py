@@ -245,8 +245,10 @@ def _act(
         return _nowhere(views, admission)
     view = next(view for view in views if view.spot.node.name == choice.node)
     node = view.spot.node
-    # Its facts are known; others who change them wait.
-    Node.objects.select_for_update(no_key=True).values_list("pk").get(pk=node.pk)
+    # What is known of it was read before it was locked; an operator may have closed it meanwhile.
+    if Node.objects.select_for_update(no_key=True).get(pk=node.pk).is_closed:
+        message = _("%(node)s takes nothing new any more.") % {"node": node}
+        return Look(ending=Ending.WAIT, stall=Stall.PLACE, message=message)
     if isinstance(view.victim, Victim):
         follows = _may_follow(view, view.victim, need, admission)
         if follows:
