@@ -18,7 +18,7 @@ from deploy.demo.people import APPLICATION, PEOPLE
 from deploy.demo.platform import ADMIN_EMAIL
 from deploy.demo.run import Run
 from deploy.demo.show import Screen
-from deploy.demo.steps import run_steps
+from deploy.demo.steps import STAYING, STEPS, run_steps
 
 EXIT_FAILED = 1
 EXIT_STOPPED = 130
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _run(run: Run, *, keep: bool) -> str | None:
-    failure = run_steps(run)
+    failure = run_steps(run, (*STEPS, *STAYING) if keep else STEPS)
     if failure is None:
         run.screen.summary(run.measurements)
         if keep:

@@ -8,6 +8,7 @@ import openai
 
 from deploy.demo.command_line import CommandFailedError
 from deploy.demo.conversation import NoTokensError
+from deploy.demo.left_to_do import leave_a_version
 from deploy.demo.materials import MaterialError
 from deploy.demo.measure import RollbackUnheardError
 from deploy.demo.preparing import introduce_people, make_base_model, start_platform, train_adapters
@@ -39,6 +40,9 @@ STEPS = (
     Step("One rollback and the old voice is back", roll_back),
     Step("The audit trail, printed and verified", verify_audit),
 )
+
+# What is done besides if the stack goes on running.
+STAYING = (Step("A third version waits for you", leave_a_version),)
 
 # Errors whose message says what to do; of anything else the traceback is wanted as well.
 _TOLD_IN_WORDS = (

@@ -21,7 +21,7 @@ def push_versions(run: Run) -> None:
     """
     run.does(BEN, "evaluation", "set", TENANT, EVALUATION_SET, str(_write_examples(run.folder)))
     for label, voice in (("v1", WARM), ("v2", BRISK)):
-        pushed = run.does(ANA, *_push(str(run.adapters[voice.name])))
+        pushed = run.does(ANA, *push_command(str(run.adapters[voice.name])))
         version: Answer = pushed["version"]
         if version["state"] != "candidate":
             raise DemoFailedError(f"{reference(version)} is {version['state']}: {version['state_message']}")
@@ -36,7 +36,7 @@ def refuse_bad_uploads(run: Run) -> None:
     """Push a pickle, a NaN and another base's weights; each must be refused for its own reason."""
     for bad in BAD_UPLOADS:
         folder = make_bad_upload(bad, good=run.adapters[WARM.name], folder=run.folder / "bad" / bad.name)
-        words = _push(str(folder))
+        words = push_command(str(folder))
         run.screen.command(ANA.name, words)
         refusal = run.as_(ANA).refused(*words)
         reason = reason_of(refusal)
@@ -83,5 +83,6 @@ def _evaluated(run: Run, version: Answer) -> str:
     return sentences[-1]
 
 
-def _push(folder: str) -> tuple[str, ...]:
+def push_command(folder: str) -> tuple[str, ...]:
+    """Return the words of a push that waits for its verdict."""
     return ("push", folder, ADAPTER, "--base-revision", BASE_REVISION, "--wait")

@@ -1,16 +1,20 @@
-"""On the whole stack, in both languages: a release manager signs in with a code, starts a release that somebody else
-has approved, watches the canary, rolls back, and finds that in the alias's history.
+"""On the whole stack, in both languages: a reviewer declines a bad adapter and approves a good one of somebody else, a
+release manager signs in with a code, starts a release of it, watches the canary and rolls back, and an auditor finds
+that in the log, has the chain verified, and takes it along.
 
-Each part is a function of the person's window, so that parts of other pages can stand between them.
+Each part is a function of the person's window.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Browser, expect
 
+from client.audit import verify_export
 from deploy.embedded.stack import Stack
 from tests.e2e.journey import ADAPTER, ALIAS, TENANT, Journey, wait_until
 from tests.e2e.web.visitor import Authenticator, Visitor, visiting
@@ -30,18 +34,27 @@ judge: {slice_s: 2}
 REQUESTS = 40
 _MINUTE_MS = 60_000
 SAID = {
-    "en": {"asked": "From {new} to v-one: v-one answers, {new} answers nothing more.", "how": "rolled back"},
-    "zh-hans": {"asked": "从 {new} 回到 v-one：由 v-one 应答，{new} 不再应答任何请求。", "how": "已回滚"},
+    "en": {
+        "asked": "From {new} to v-one: v-one answers, {new} answers nothing more.",
+        "how": "rolled back",
+        "verified": "verified",
+    },
+    "zh-hans": {
+        "asked": "从 {new} 回到 v-one：由 v-one 应答，{new} 不再应答任何请求。",
+        "how": "已回滚",
+        "verified": "已验证",
+    },
 }
 
 
 @pytest.fixture(scope="module")
 def stage(journey: Journey, tmp_path_factory: pytest.TempPathFactory) -> Journey:
-    """The alias at one version, and one to go to for each language."""
-    for number, name in enumerate(("v-one", *(f"v-{language}" for language in LANGUAGES))):
+    """The alias at one version; a good one and a bad one for each language, which nobody has looked at."""
+    waiting = [f"{kind}-{language}" for language in LANGUAGES for kind in ("v", "bad")]
+    for number, name in enumerate(("v-one", *waiting)):
         folder = tmp_path_factory.mktemp("adapter") / name
         journey.push(write_adapter(folder, adapter_files(seed=500 + number)), name)
-        journey.approve(name)
+    journey.approve("v-one")
     journey.point_alias("v-one")
     wait_until(lambda: journey.answering_version() == f"{TENANT}/{ADAPTER}@v-one", "it answers")
     return journey
@@ -77,6 +90,42 @@ def ben(browser: Browser, fake_stack: Stack, language: str, stage: Journey) -> I
         yield visitor
 
 
+@pytest.fixture
+def ivy(browser: Browser, fake_stack: Stack, language: str, stage: Journey) -> Iterator[Visitor]:
+    """An auditor."""
+    with visiting(browser, fake_stack, "ivy@acme.example", language=language) as visitor:
+        visitor.set_password()
+        visitor.sign_in()
+        yield visitor
+
+
+def look_through(visitor: Visitor, language: str) -> None:
+    """Decline the bad one of what waits, and approve the good one."""
+    inbox = "/ui/approvals"
+    visitor.go(inbox).locator(f"main a[href$='/bad-{language}']").click()
+    visitor.press("decline", reason="answers in riddles")
+    visitor.go(inbox).locator(f"main a[href$='/v-{language}']").click()
+    visitor.press("approve")
+
+
+def find_in_log(visitor: Visitor, folder: Path, said: dict[str, str]) -> list[str]:
+    """Find the rollback, have the chain verified, take it out and verify it once more; what axe-core finds wrong."""
+    page = visitor.go(f"/ui/tenants/{TENANT}/audit?action=tenant:alias:roll_back")
+    expect(page.locator("table.audit tbody tr").first).to_contain_text("Rui")
+    wrong = visitor.opened.violations()
+    with page.expect_download() as download:
+        visitor.go(f"/ui/tenants/{TENANT}/audit").locator("button[value=jsonl]").click()
+    download.value.save_as(folder / "acme.jsonl")
+    verdict = verify_export((folder / "acme.jsonl").read_text(encoding="utf-8").splitlines(), chain=TENANT)
+    assert verdict.intact
+
+    page.locator("main a[href$='/audit/chain']").click()
+    page.locator("#standing form button").click()
+    expect(page.locator("#standing")).not_to_have_attribute("hx-trigger", re.compile(".*"), timeout=_MINUTE_MS)
+    expect(page.locator("#standing .badge.good").first).to_contain_text(said["verified"])
+    return wrong + visitor.opened.violations()
+
+
 def make(visitor: Visitor, candidate: str) -> str:
     """A release of the alias to the candidate; its address."""
     page = visitor.go(ALIAS_PAGE)
@@ -107,10 +156,12 @@ def at_that_time(visitor: Visitor, moment: datetime) -> str:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_release_is_started_watched_and_rolled_back(
-    language: str, stage: Journey, rui: Visitor, ben: Visitor
+def test_a_version_is_approved_released_watched_rolled_back_and_found_in_the_log(
+    language: str, stage: Journey, rui: Visitor, ben: Visitor, ivy: Visitor, tmp_path: Path
 ) -> None:
     candidate, said = f"v-{language}", SAID[language]
+    look_through(ben, language)
+    assert (stage.show(candidate).state, stage.show(f"bad-{language}").state) == ("approved", "rejected")
     address = make(rui, candidate)
     ben.go(address)
     ben.press("approve")
@@ -128,3 +179,4 @@ def test_a_release_is_started_watched_and_rolled_back(
     expect(page.locator("#history-heading ~ table tbody tr").first).to_contain_text(said["how"])
     assert candidate in at_that_time(rui, during)
     assert rui.opened.violations() == []
+    assert find_in_log(ivy, tmp_path, said) == []

@@ -95,12 +95,14 @@ class Visitor:
         with self.page.expect_navigation():
             self.page.locator("main form button[type=submit]").first.click()
 
-    def press(self, act: str) -> str:
-        """Open the confirmation of an act by its button and agree; what was asked."""
-        self.page.locator(f"main a[href$='/{act}']").click()
+    def press(self, act: str, *, reason: str = "") -> str:
+        """Open the confirmation of an act by its button and agree, with a reason if one is given; what was asked."""
+        self.page.locator(f"main a[href$='/{act}'], main a[href*='/{act}?']").click()
         dialog = self.page.get_by_role("dialog")
         expect(dialog).to_be_visible()
         asked = dialog.inner_text()
+        if reason:
+            dialog.locator("textarea").fill(reason)
         with self.page.expect_navigation():
             dialog.locator("button[type=submit]").click()
         return asked
