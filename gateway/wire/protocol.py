@@ -294,6 +294,9 @@ class GatewayHttp:
         """Its end."""
         if self._arriving is not None:
             self._arriving.end()
+            if self._arriving is self._answering:
+                # Nobody asks for more of it, and only who reads hears that the client left.
+                self._resume()
 
     # One request after the other.
 
@@ -304,6 +307,8 @@ class GatewayHttp:
         self._is_started = self._is_complete = False
         self._was_used = True
         self._closes = self._closes or request.closes
+        if request.is_whole:
+            self._resume()
         work = self._work = Work(self._reception.handle(request), self._loop, self._ended)
         self._server.tasks.add(cast("Any", work))
         work.begin()

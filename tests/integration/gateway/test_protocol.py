@@ -16,6 +16,7 @@ from tests.integration.gateway.stubs import serving
 
 Answer = Callable[[Request, Responder], Coroutine[Any, None, None]]
 GET = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nhost: a\r\n"
 HELLO = b"HTTP/1.1 200 OK\r\nx-a: 1\r\nx-lorekeeper-request-id: r\r\ncontent-length: 5\r\n\r\nhello"
 
 
@@ -151,6 +152,35 @@ async def test_a_client_that_leaves_ends_the_work_for_it() -> None:
         await asyncio.sleep(0.02)
         writer.close()
         assert await asyncio.wait_for(ended, 2)
+
+
+@pytest.mark.parametrize("is_at_once", [True, False])
+async def test_a_client_that_leaves_after_a_large_body_ends_the_work_for_it(is_at_once: bool) -> None:
+    begun, read, ended = (asyncio.Event() for _ in range(3))
+
+    async def work(request: Request, _: Responder) -> None:
+        begun.set()
+        while not request.is_whole:
+            await request.more()
+            request.take()
+        read.set()
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            ended.set()
+            raise
+
+    async with talking(work) as (_, writer), asyncio.timeout(5):
+        head, body = POST + b"content-length: 200000\r\n\r\n", b"x" * 200_000
+        if is_at_once:
+            writer.write(head + body)
+        else:
+            writer.write(head)
+            await begun.wait()
+            writer.write(body)
+        await read.wait()
+        writer.close()
+        await ended.wait()
 
 
 async def test_a_head_that_comes_too_slowly_and_a_connection_without_one_are_ended(
