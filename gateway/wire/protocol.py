@@ -3,8 +3,9 @@
 uvicorn listens, drains and stops; its own protocol, with a scope, an event and a task for each request and two messages
 for each answer, costs more than everything else that the gateway does (and granian was no faster with an empty relay
 behind it). Here a request is handed over once the bytes that brought its head are parsed, mostly with its whole body,
-and an answer is written at once. Heads are bounded in size and in time, bodies that nobody reads any more too; errors
-of the protocol itself are answered in OpenAI's form. Requests that come before the last one is answered wait for it.
+and an answer is written at once. Heads are bounded in size and in time, bodies that nobody reads any more too; trailers
+are bounded and dropped. Errors of the protocol itself are answered in OpenAI's form. Requests that come before the last
+one is answered wait for it.
 """
 
 import asyncio
@@ -111,7 +112,9 @@ class GatewayHttp:
         self._url = b""
         self._headers: dict[str, str] = {}
         self._in_head = False
+        # Of a head, or of what isn't body since the last bytes of a body: trailers, extensions of chunks.
         self._head_bytes = 0
+        self._has_moved = False
         self._unread = 0
         # Since when the client has let the connection wait, while nothing is being answered.
         self._since = loop.time()
@@ -216,8 +219,9 @@ class GatewayHttp:
             self._drained.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        """Feed the parser, count what still belongs to a head, and begin with what has come."""
+        """Feed the parser, count what still belongs to a head or is like one, and begin with what has come."""
         was_in_head = self._in_head
+        self._has_moved = False
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -226,7 +230,7 @@ class GatewayHttp:
         except httptools.HttpParserError:
             self._refuse(HTTPStatus.BAD_REQUEST)
             return
-        if self._in_head:
+        if self._in_head or not self._has_moved:
             self._head_bytes += len(data)
             if self._head_bytes > _LONGEST_HEAD:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
@@ -262,12 +266,15 @@ class GatewayHttp:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One of its headers, whole."""
+        """One of its headers, whole; what comes after its head, a trailer, is none."""
+        if not self._in_head:
+            return
         self._headers[_NAMES.get(name) or name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         """The end of its head."""
         self._in_head, self._unread = False, 0
+        self._move_on()
         method = self._parser.get_method().decode("ascii")
         self._arriving = request = Request(method, _path(self._url), self._headers, self)
         is_old = "connection" in self._headers and self._parser.get_http_version() == "1.0"
@@ -278,6 +285,7 @@ class GatewayHttp:
 
     def on_body(self, body: bytes) -> None:
         """Bytes of its body."""
+        self._move_on()
         request = self._arriving
         if request is None:
             return
@@ -292,11 +300,16 @@ class GatewayHttp:
 
     def on_message_complete(self) -> None:
         """Its end."""
+        self._move_on()
         if self._arriving is not None:
             self._arriving.end()
             if self._arriving is self._answering:
                 # Nobody asks for more of it, and only who reads hears that the client left.
                 self._resume()
+
+    def _move_on(self) -> None:
+        """What has been counted is over."""
+        self._head_bytes, self._has_moved = 0, True
 
     # One request after the other.
 
@@ -352,7 +365,9 @@ class GatewayHttp:
         """Answer without the service, if an answer now would be taken for the one to this request, and close."""
         answering, arriving = self._answering, self._arriving
         awaits_body = answering is arriving and arriving is not None and not arriving.is_whole and not self._is_started
-        is_free = not any(request.is_whole for request in self._waiting) and (answering is None or awaits_body)
+        is_answered = arriving is not None and arriving.is_answered and not arriving.is_whole
+        is_free = (answering is None and not is_answered) or awaits_body
+        is_free = is_free and not any(request.is_whole for request in self._waiting)
         if is_free and not self._transport.is_closing():
             self._transport.write(_refusal(status))
         self._waiting.clear()
