@@ -8,6 +8,8 @@ from typing import NamedTuple
 _PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 _FIRST_VERSION = re.compile(r"00-[0-9a-f-]{52}")
 _SAMPLED = 1
+# So much must be passed on; of more the specification lets one drop what is too much, and spans that wait hold it.
+_LONGEST_STATE = 512
 _NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
 
 
@@ -15,7 +17,7 @@ class SpanContext(NamedTuple):
     """The ids of a request's spans, in lower hexadecimal.
 
     `span_id` is the request's own span, `call_id` that of the call to the engine; `parent_id` is the caller's, empty
-    where the trace begins here. `state` is the caller's `tracestate`.
+    where the trace begins here. `state` is the caller's `tracestate`, empty if it's longer than 512 characters.
     """
 
     trace_id: str
@@ -42,7 +44,8 @@ def begin_spans(headers: Mapping[str, str], *, share: float) -> SpanContext | No
     trace_id, parent_id, is_sampled = parent
     if not is_sampled:
         return None
-    return SpanContext(trace_id, _span_id(), _span_id(), parent_id, headers.get("tracestate", ""))
+    state = headers.get("tracestate", "")
+    return SpanContext(trace_id, _span_id(), _span_id(), parent_id, state if len(state) <= _LONGEST_STATE else "")
 
 
 def _parent(said: str) -> tuple[str, str, bool] | None:

@@ -16,6 +16,14 @@ def test_a_request_of_a_sampled_trace_is_a_child_of_its_caller_and_the_engines_i
     assert len({context.span_id, context.call_id, PARENT}) == 3
 
 
+@pytest.mark.parametrize(("length", "kept"), [(512, 512), (513, 0), (60_000, 0)])
+def test_a_state_longer_than_must_be_passed_on_is_dropped(length: int, kept: int) -> None:
+    headers = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "v=" + "x" * (length - 2)}
+    context = begin_spans(headers, share=0.0)
+    assert context is not None
+    assert (context.parent_id, len(context.state)) == (PARENT, kept)
+
+
 def test_a_caller_that_does_not_sample_is_followed() -> None:
     assert begin_spans({"traceparent": f"00-{TRACE}-{PARENT}-00"}, share=1.0) is None
 
