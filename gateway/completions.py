@@ -20,7 +20,7 @@ from gateway.path.racing import Hedges
 from gateway.path.retries import UNTOUCHED, RetryBudget, may_be_sent_again
 from gateway.path.targets import Ask, Target, Targets
 from gateway.routing.absences import Absences
-from gateway.routing.admit import Account, estimate_tokens
+from gateway.routing.admit import Account, estimate_tokens, prompt_tokens
 from gateway.routing.current import CurrentSnapshot
 from gateway.routing.snapshot import TenantRules
 from gateway.shadow.mirror import Mirror
@@ -111,6 +111,7 @@ class CompletionPath:
             self._limits.leave(
                 account,
                 estimated=estimated,
+                at_least=prompt_tokens(ask.size) + trace.pieces,
                 prompt=usage.prompt_tokens,
                 completion=usage.completion_tokens,
                 engine_ms=trace.engine_s * 1000,
@@ -119,7 +120,8 @@ class CompletionPath:
     def _estimate(self, ask: Ask, rules: TenantRules) -> int:
         if rules.tokens_per_minute is None:
             return 0
-        return estimate_tokens(ask.body, body_bytes=ask.size, mean_answer=self._limits.mean_answer)
+        mean = self._limits.mean_answer
+        return estimate_tokens(ask.body, bounds=ask.endpoint.bounds, body_bytes=ask.size, mean_answer=mean)
 
     def _enter(self, rules: TenantRules, estimated: int, responder: Responder) -> Account:
         try:
@@ -198,8 +200,12 @@ class CompletionPath:
                 responder.annotate({b"x-lorekeeper-fallback": trace.fallback.encode()})
             trace.mark_first_byte()
 
+        def count(pieces: int) -> None:
+            trace.pieces = pieces
+
         if answer.status == _OK:
-            return relay(answer, engine_name=target.candidate.form.answers_as, responder=responder, on_first_byte=begin)
+            engine_name = target.candidate.form.answers_as
+            return relay(answer, engine_name=engine_name, responder=responder, on_first_byte=begin, on_end=count)
         return _refuse(answer, ask, target, responder, begin)
 
     def _check_served(self, target: Target) -> None:

@@ -64,15 +64,25 @@ class TenantLimits:
         raise _error(refusal)
 
     def leave(
-        self, account: Account, *, estimated: int, prompt: int | None, completion: int | None, engine_ms: float
+        self,
+        account: Account,
+        *,
+        estimated: int,
+        prompt: int | None,
+        completion: int | None,
+        engine_ms: float,
+        at_least: int = 0,
     ) -> None:
-        """A request is over: tokens as the engine counted them (None where it didn't), and its time in the engine."""
+        """A request is over: tokens as the engine counted them (None where it didn't), and its time in the engine.
+
+        Where it didn't count, what was estimated stands, or what it came to `at_least`, by what went to the client.
+        """
         if completion:
             self._mean_answer += _ALPHA * (completion - self._mean_answer)
         if account.is_unlimited:
             account.in_flight -= 1
             return
-        tokens = None if prompt is None else prompt + (completion or 0)
+        tokens = max(estimated, at_least) if prompt is None else prompt + (completion or 0)
         settle(account, estimated=estimated, tokens=tokens, engine_ms=engine_ms, now=self._clock())
 
     def headers(self, tenant: str) -> dict[bytes, bytes]:

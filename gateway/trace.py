@@ -20,7 +20,7 @@ class Trace:
 
     `tier` is where the version was when the request came, `version_id` the version that answered, or would have;
     `path`, `side` and `fallback` as in the record; `span` where it's traced for others. `sent_at` and `last_engine_s`
-    are of the last try; `engine_s` is all time in engines.
+    are of the last try; `engine_s` is all time in engines. `pieces` of its answer, if that is a stream, have gone on.
     """
 
     # Most of it is never set: a request pays for what it has.
@@ -33,6 +33,7 @@ class Trace:
     span: "SpanContext | None" = None
     stream: bool = False
     retries: int = 0
+    pieces: int = 0
     sent_at: float = 0.0
     first_byte_at: float = 0.0
     load_s: float = 0.0

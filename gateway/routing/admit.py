@@ -1,6 +1,7 @@
 """Whether a tenant's request may begin: its concurrent requests, requests, tokens and engine time per minute."""
 
 import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +11,10 @@ from gateway.routing.snapshot import TenantRules
 _BYTES_PER_TOKEN: Final = 4
 _CONCURRENT_WAIT_S: Final = 1.0
 _LONGEST_ANSWER: Final = 1_000_000
-_ANSWER_LIMITS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+# An engine answers each of what stands in these.
+_PROMPTS: Final = ("prompt", "prompt_embeds")
+# How many answers it makes to each: some make as many as the second says, and send fewer.
+_CHOICES: Final = ("n", "best_of")
 
 
 class Limit(enum.StrEnum):
@@ -83,15 +87,40 @@ def settle(account: Account, *, estimated: int, tokens: int | None, engine_ms: f
         account.gpu.take(engine_ms)
 
 
-def estimate_tokens(body: dict[str, object], *, body_bytes: int, mean_answer: int) -> int:
-    """Tokens that a request may come to: a token for each 4 bytes of its body, and the longest answer it allows.
+def estimate_tokens(body: Mapping[str, object], *, bounds: Sequence[str], body_bytes: int, mean_answer: int) -> int:
+    """Tokens that a request may come to: those of its body, and the longest answers that it allows to all its prompts.
 
-    Where it allows any length, the mean of the answers so far is taken. What is too much is given back at the end.
+    An answer is bounded by the largest of the fields `bounds`, of which each kind of engine follows another; where
+    there is none, the mean of the answers so far is taken. What is too much is given back at the end.
     """
-    longest = next((value for value in map(body.get, _ANSWER_LIMITS) if type(value) is int and value > 0), mean_answer)
-    choices = body.get("n")
-    times = choices if type(choices) is int and 0 < choices <= _LONGEST_ANSWER else 1
-    return body_bytes // _BYTES_PER_TOKEN + min(longest * times, _LONGEST_ANSWER)
+    longest = max((_number(body.get(name)) for name in bounds), default=0)
+    choices = max(_number(body.get(name)) for name in _CHOICES)
+    prompts = sum(_prompts(body.get(name)) for name in _PROMPTS)
+    answers = (longest or mean_answer) * max(1, choices) * max(1, prompts)
+    return prompt_tokens(body_bytes) + min(answers, _LONGEST_ANSWER)
+
+
+def prompt_tokens(body_bytes: int) -> int:
+    """Tokens that a body of so many bytes may come to: one for each 4 bytes."""
+    return body_bytes // _BYTES_PER_TOKEN
+
+
+def _number(value: object) -> int:
+    """A count as engines read one, also where it comes as text or with a point; 0 for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return 0
+    try:
+        number = min(float(value), _LONGEST_ANSWER)
+    except (ValueError, OverflowError):
+        return 0
+    return int(number) if number > 0 else 0
+
+
+def _prompts(value: object) -> int:
+    """How many prompts it is: a list of numbers is one, as tokens."""
+    if isinstance(value, list):
+        return 1 if value and isinstance(value[0], int) else len(value)
+    return 0 if value is None else 1
 
 
 def _refusal(account: Account, *, tokens: int, concurrent: int | None, now: float) -> Refusal | None:

@@ -17,6 +17,7 @@ from gateway.errors import (
     GatewayError,
     ModelNotFound,
     NotWarmInTime,
+    TokensExceeded,
     VersionMismatch,
     VersionRevoked,
 )
@@ -327,3 +328,16 @@ async def test_a_stream_that_ends_well_teaches_the_pace_of_its_node() -> None:
     gateway.upstream.script = [answer(f"data: {json.dumps(event)}\n\n".encode(), headers=SSE_MEDIA)]
     await gateway.serve(Client(), stream=True)
     assert gateway.joined.fleet.states["n1"].pace.mean_tokens < before
+
+
+async def test_a_stream_that_breaks_without_a_count_is_charged_what_the_client_got() -> None:
+    world = acme_world()
+    world.rules = [("acme", None, 60, None, None, [], False)]
+    gateway = Gateway(world)
+    event = f"data: {json.dumps({'model': NAME, 'choices': []})}\n\n".encode()
+    gateway.upstream.script = [answer(*[event] * 300, headers=SSE_MEDIA, breaks=True)]
+    with pytest.raises(EngineBroken):
+        await gateway.serve(Client(), stream=True, max_tokens=1)
+    # The body's 25 and the 300 events: minutes of debt.
+    with pytest.raises(TokensExceeded):
+        await gateway.serve(Client(), max_tokens=1)

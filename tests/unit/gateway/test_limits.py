@@ -51,6 +51,17 @@ def test_engine_time_that_is_used_up_refuses_the_next() -> None:
         limits.enter(rules)
 
 
+@pytest.mark.parametrize(("at_least", "prompt", "left"), [(10, None, 80), (70, None, 30), (70, 1, 97)])
+def test_what_the_engine_did_not_count_is_charged_as_it_was_estimated_or_as_it_went_to_the_client(
+    at_least: int, prompt: int | None, left: int
+) -> None:
+    limits, rules = TenantLimits(clock=Clock()), TenantRules("acme", tokens_per_minute=100)
+    account = limits.enter(rules, tokens=20)
+    completion = None if prompt is None else 2
+    limits.leave(account, estimated=20, at_least=at_least, prompt=prompt, completion=completion, engine_ms=1)
+    assert limits.headers("acme")[b"x-ratelimit-remaining-tokens"] == b"%d" % left
+
+
 def test_one_tenants_limit_is_not_anothers() -> None:
     limits = TenantLimits(clock=Clock())
     limits.enter(TenantRules("acme", concurrent_requests=1))

@@ -119,13 +119,26 @@ def test_new_limits_hold_at_once_and_forget_nothing() -> None:
         ({}, 100 + 50),
         ({"max_tokens": 7}, 100 + 7),
         ({"max_completion_tokens": 9, "max_tokens": 7}, 100 + 9),
-        ({"max_output_tokens": 5}, 100 + 5),
+        ({"max_completion_tokens": 1, "max_tokens": 7}, 100 + 7),
+        ({"max_output_tokens": 5}, 100 + 50),
+        ({"max_completion_tokens": None, "max_tokens": 7.0}, 100 + 7),
+        ({"max_tokens": "7", "n": " 3 "}, 100 + 21),
+        ({"max_tokens": 7, "n": 2, "best_of": 4}, 100 + 28),
+        ({"max_tokens": 7, "prompt": "one"}, 100 + 7),
+        ({"max_tokens": 7, "prompt": ["one", "two", "three"], "n": 2}, 100 + 42),
+        ({"max_tokens": 7, "prompt": [1, 2, 3]}, 100 + 7),
+        ({"max_tokens": 7, "prompt": [[1, 2], [3]]}, 100 + 14),
+        ({"max_tokens": 7, "prompt": [], "prompt_embeds": ["a", "b"]}, 100 + 14),
+        ({"prompt": ["one"] * 4}, 100 + 200),
         ({"max_tokens": 7, "n": 3}, 100 + 21),
         ({"max_tokens": True}, 100 + 50),
         ({"max_tokens": -1}, 100 + 50),
-        ({"max_tokens": "7", "n": "3"}, 100 + 50),
+        ({"max_tokens": "seven", "n": [3]}, 100 + 50),
+        ({"max_tokens": "nan"}, 100 + 50),
+        ({"max_tokens": "inf"}, 100 + 1_000_000),
         ({"max_tokens": 10**30, "n": 10**30}, 100 + 1_000_000),
     ],
 )
 def test_tokens_are_estimated_from_the_size_and_the_longest_answer(body: dict[str, object], tokens: int) -> None:
-    assert estimate_tokens(body, body_bytes=400, mean_answer=50) == tokens
+    bounds = ("max_completion_tokens", "max_tokens")
+    assert estimate_tokens(body, bounds=bounds, body_bytes=400, mean_answer=50) == tokens
