@@ -107,11 +107,14 @@ class Crowd:
             self._look_later()
 
     def _look(self) -> None:
-        """Let the first line go that finds room. Its requests take the slot; the next one freed calls again."""
+        """Let the first line go that finds room. Its requests take the slot; the next one freed calls again.
+
+        Its claim holds until they have come to it: else a request that comes before them would take the slot.
+        """
         self._is_called = False
         for line in tuple(self._lines.values()):
             if line.room():
-                self._close(line)
+                del self._lines[line.version_id]
                 for waiter in line.waiters:
                     waiter.settle()
                 self._put_last(line.tenant)
