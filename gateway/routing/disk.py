@@ -150,9 +150,20 @@ class DiskCopy:
             yield False
             return
         try:
-            yield _locked(descriptor)
+            yield self._is_ours(descriptor)
         finally:
             os.close(descriptor)
+
+    def _is_ours(self, descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            # Some filesystems have no locks, or have run out of them.
+            _log.warning("the routing data can't be kept in %s: %s", self._folder, error.strerror)
+            return False
+        return True
 
     def _kept(self, lines: list[bytes]) -> Kept:
         try:
@@ -189,14 +200,6 @@ async def _rest(current: CurrentSnapshot, change: asyncio.Future[None], *, at_le
             await current.revocation.wait()
         return
     await asyncio.wait({change}, timeout=_LONGEST_REST_S)
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _require_private(descriptor: int) -> None:

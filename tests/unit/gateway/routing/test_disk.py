@@ -1,6 +1,8 @@
 import asyncio
 import contextlib
+import errno
 import fcntl
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -232,3 +234,23 @@ async def test_a_folder_that_cannot_be_used_is_no_reason_to_stop(tmp_path: Path)
         await asyncio.sleep(0.02)
     with pytest.raises(CopyRefused, match="can't be read"):
         copy.load()
+
+
+async def test_a_folder_that_cannot_be_locked_is_not_written_to_until_it_can(
+    copy: DiskCopy, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    really = fcntl.flock
+    faults = [OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))]
+
+    def flock(descriptor: int, operation: int) -> None:
+        if faults:
+            raise faults.pop()
+        really(descriptor, operation)
+
+    monkeypatch.setattr("gateway.routing.disk.fcntl.flock", flock)
+    monkeypatch.setattr("gateway.routing.disk._SHORTEST_REST_S", 0.01)
+    current = CurrentSnapshot()
+    current.publish(acme_world().snapshot())
+    async with keeping(copy, current):
+        await until(path.exists)
+    assert [os.strerror(errno.ENOLCK) in record.getMessage() for record in caplog.records] == [True]
