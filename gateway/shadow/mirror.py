@@ -119,14 +119,23 @@ class Mirror:
         self.counts = Counts()
 
     def wants(self, ask: Ask, target: Target, trace: Trace) -> Shadow | None:
-        """Whether this request is one of the sampled ones; decided before it's sent, so that its answer is kept."""
+        """Whether this request is one of the sampled ones; decided before it's sent, so that its answer is kept.
+
+        Where the budget is used up already, it's left out at once: no answer is kept that nobody would compare.
+        """
         route = target.route
         if not isinstance(route, Route) or route.alias.split is None or route.side != "stable" or trace.fallback:
             return None
-        if not ask.endpoint.generates or len(self._running) >= self._budget.most:
+        if not ask.endpoint.generates:
             return None
         version = shadow_of(self._current.get(), route, request_id=trace.request_id)
-        return None if version is None else Shadow(ask, trace, route, version)
+        if version is None:
+            return None
+        if len(self._running) < self._budget.most:
+            return Shadow(ask, trace, route, version)
+        if not trace.retries:
+            self.counts.left_out += 1
+        return None
 
     def offer(self, shadow: Shadow) -> None:
         """The request has been answered: mirror it now, or leave it out."""

@@ -130,6 +130,22 @@ async def test_shadows_keep_to_their_budget() -> None:
     assert gateway.joined.mirror.counts.left_out == 4
 
 
+@pytest.mark.parametrize(("share", "left_out"), [(10_000, 3), (0, 0)])
+async def test_what_is_drawn_while_the_budget_is_used_up_is_counted(share: int, left_out: int) -> None:
+    gateway = Gateway(shadowed_world(), shadows=Budget(most=1, of_node=100))
+    gateway.upstream.default = says({STABLE: "a", CANDIDATE: "a"})
+    await gateway.serve(Client())
+    gateway.upstream.takes_s = 60
+    await asyncio.sleep(0)  # the shadow is on its way
+    gateway.upstream.takes_s = 0
+    gateway.current.publish(shadowed_world(share=share).snapshot())
+    for _ in range(3):
+        await gateway.serve(Client())
+    await gateway.serve(Client(), endpoint=EMBEDDINGS)
+    assert gateway.joined.mirror.counts.left_out == left_out
+    await gateway.joined.mirror.close()
+
+
 async def test_shadows_that_still_run_are_given_up_at_the_end() -> None:
     gateway = Gateway(shadowed_world())
     gateway.upstream.default = says({STABLE: "a", CANDIDATE: "a"})
