@@ -22,12 +22,26 @@ def compiled_gateway() -> Path:
     """The folder of the copy, brought up to date; what is compiled is so anew where it has changed (about a minute)."""
     mark, wanted = _FOLDER / ".built", _digest()
     is_built = mark.exists() and mark.read_text() == wanted
-    shutil.rmtree(_FOLDER / "tests" if is_built else _FOLDER, ignore_errors=True)
+    if is_built:
+        _clear()
+    else:
+        shutil.rmtree(_FOLDER, ignore_errors=True)
     shutil.copytree(ROOT, _FOLDER, ignore=shutil.ignore_patterns(*_LEFT_OUT), dirs_exist_ok=True)
     if not is_built:
         _compile()
         mark.write_text(wanted)
     return _FOLDER
+
+
+def _clear() -> None:
+    """Leave what is compiled and what it was compiled of: of all else, nothing stays that the tree has no more."""
+    for path in _FOLDER.iterdir():
+        if path.name in ("gateway", ".built") or path.suffix == ".so":
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _compile() -> None:

@@ -36,15 +36,18 @@ def test_what_is_compiled_already_is_not_compiled_again_but_all_else_is_brought_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = a_tree(tmp_path, monkeypatch, setup="")
-    stale = compiled._FOLDER / "tests" / "test_gone.py"
-    stale.parent.mkdir(parents=True)
-    stale.touch()
+    stale = [compiled._FOLDER / name for name in ("tests/test_gone.py", "registry/deep/gone.py", "gone.py")]
+    built = [compiled._FOLDER / name for name in ("gateway/a.so", "0a1b__mypyc.so")]
+    for path in (*stale, *built):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     (root / "manage.py").touch()
     (compiled._FOLDER / ".built").write_text(compiled._digest())
     monkeypatch.setattr("subprocess.run", pytest.fail)
     tree = compiled.compiled_gateway()
     assert (tree / "manage.py").exists()
-    assert not stale.exists()
+    assert not any(path.exists() for path in stale)
+    assert all(path.exists() for path in built)
 
 
 def test_a_source_that_changes_makes_a_build_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
