@@ -46,6 +46,41 @@ def test_the_compose_file_has_every_process_and_keeps_secrets_apart() -> None:
         assert not {"LOREKEEPER_SECRET_KEY", "LOREKEEPER_DB_PASSWORD", "LOREKEEPER_S3_SECRET_KEY"} & set(settings)
 
 
+def goes_into_an_image(path: str) -> bool:
+    """By Docker's rules: the last line counts that matches the path or a folder of it."""
+    goes = True
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        pattern = line.removeprefix("!")
+        if not line or line.startswith("#"):
+            continue
+        made = re.escape(pattern).replace(r"\*\*/", "(.*/)?").replace(r"\*", "[^/]*")
+        made = made.replace(r"\[", "[").replace(r"\]", "]")
+        if any(re.fullmatch(made, part.as_posix()) for part in (Path(path), *Path(path).parents[:-1])):
+            goes = line.startswith("!")
+    return goes
+
+
+def test_an_image_is_built_of_all_that_it_runs() -> None:
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    packages = ("cachecontrol", "client", "config", "deploy", "gateway", "registry", "releases", "workers")
+    needed = ("static/", "templates/", *(f"{package}/" for package in packages))
+    needed = (*needed, "manage.py", "pyproject.toml", "requirements.txt", "setup.py", "README.md", "LICENSE")
+    assert [name for name in files if name.startswith(needed) and not goes_into_an_image(name)] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".git/config", ".venv/bin/python", ".venv-vllm/x", ".lorekeeper/secrets.json", ".lorekeeper/store/a", ".env"),
+        *("deploy/signing-key.pem", "deploy/trusted-keys.pem", "deploy/.env", "gateway/production.env", "config/a.key"),
+        *("base-model/model.safetensors", "base-models/a/b/config.json", "tests/conftest.py", "pulled/adapter.bin"),
+        *("gateway/limits.cpython-311-x86_64-linux-gnu.so", "gateway/__pycache__/app.cpython-311.pyc", "a.log"),
+    ],
+)
+def test_nothing_else_that_lies_there_goes_into_an_image(path: str) -> None:
+    assert not goes_into_an_image(path)
+
+
 def test_ci_runs_the_one_command_and_nothing_else() -> None:
     lines = (ROOT / ".ci" / "run").read_text().splitlines()
     commands = [line for line in lines if line and not line.startswith("#")]
