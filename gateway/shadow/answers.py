@@ -1,14 +1,10 @@
 """What an answer says, taken from OpenAI's documents and streams, so that two of them can be compared."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import orjson
-
-_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
-_DONE = b"[DONE]"
+from gateway.upstream.answers import data_of_events, document_of, usage_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +20,8 @@ class Said:
 
 def said_by(body: bytes, *, is_stream: bool) -> Said | None:
     """What a whole answer of any of the generating paths says; None if it can't be read."""
-    documents = list(_events(body)) if is_stream else list(_document(body))
+    found = map(document_of, data_of_events(body) if is_stream else (body,))
+    documents = [document for document in found if isinstance(document, dict)]
     if not documents:
         return None
     texts: defaultdict[int, str] = defaultdict(str)
@@ -32,26 +29,10 @@ def said_by(body: bytes, *, is_stream: bool) -> Said | None:
     for document in documents:
         for index, text in _texts(document):
             texts[index] += text
-        found = _tokens(document)
-        tokens = tokens if found is None else found
+        usage = usage_in(document)
+        if usage is not None and usage.completion_tokens is not None:
+            tokens = usage.completion_tokens
     return Said(tuple(texts[index] for index in sorted(texts)), tokens)
-
-
-def _document(body: bytes) -> Iterator[dict[str, object]]:
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return
-    if isinstance(value, dict):
-        yield value
-
-
-def _events(body: bytes) -> Iterator[dict[str, object]]:
-    for event in _EVENT_END.split(body):
-        for line in event.splitlines():
-            data = line[5:].strip() if line.startswith(b"data:") else b""
-            if data and data != _DONE:
-                yield from _document(data)
 
 
 def _texts(document: dict[str, object]) -> Iterator[tuple[int, str]]:
@@ -84,16 +65,6 @@ def _pieces(message: dict[str, object]) -> Iterator[str]:
 
 def _call(function: dict[str, object]) -> str:
     return "".join(value for key in ("name", "arguments") if isinstance(value := function.get(key), str))
-
-
-def _tokens(document: dict[str, object]) -> int | None:
-    response = document.get("response")
-    holder = response if isinstance(response, dict) else document
-    usage = holder.get("usage")
-    if not isinstance(usage, dict):
-        return None
-    count = usage.get("completion_tokens", usage.get("output_tokens"))
-    return count if isinstance(count, int) else None
 
 
 def _list(document: dict[str, object], key: str) -> Iterator[dict[str, object]]:

@@ -47,13 +47,13 @@ def check_model(document: object, engine_name: str) -> None:
 
 def check_json_answer(body: bytes, engine_name: str | None) -> Usage:
     """Check a whole JSON answer, its model too unless that is None; raises EngineUnreadable or VersionMismatch."""
-    document = _parse(body)
+    document = document_of(body)
     if document is None:
         message = "The engine's answer isn't valid JSON."
         raise EngineUnreadable(message)
     if engine_name is not None:
         check_model(document, engine_name)
-    return _usage(document) or _NO_USAGE
+    return usage_in(document) or _NO_USAGE
 
 
 def first_event_is_right(seen: bytes, engine_name: str | None) -> bool:
@@ -68,7 +68,7 @@ def first_event_is_right(seen: bytes, engine_name: str | None) -> bool:
         return False
     if data == b"[DONE]":
         return True
-    document = _parse(data)
+    document = document_of(data)
     if document is None:
         message = "The engine's stream doesn't begin with a JSON event."
         raise EngineUnreadable(message)
@@ -97,9 +97,14 @@ def usage_at_end(seen: bytearray) -> Usage:
     begin = -1
     for end in _ENDS:
         begin = max(begin, seen.rfind(end, max(begin, 0), at))
-    events = [data for data in map(_data, _EVENT_END.split(bytes(seen[begin + 1 :]))) if data]
-    found = (_usage(_parse(data)) for data in reversed(events[:_LAST_EVENTS]))
+    events = data_of_events(bytes(seen[begin + 1 :]))
+    found = (usage_in(document_of(data)) for data in reversed(events[:_LAST_EVENTS]))
     return next((usage for usage in found if usage is not None), _NO_USAGE)
+
+
+def data_of_events(stream: bytes) -> list[bytes]:
+    """What the events of a stream hold, one after the other; the end of a stream, `[DONE]`, is among them."""
+    return [data for data in map(_data, _EVENT_END.split(stream)) if data]
 
 
 def _data(event: bytes) -> bytes | None:
@@ -107,7 +112,7 @@ def _data(event: bytes) -> bytes | None:
     return b"\n".join(lines) if lines else None
 
 
-def _parse(data: bytes) -> object:
+def document_of(data: bytes) -> object:
     """The JSON document, or None. Engines in Python may say NaN, which strictly is none, and clients take it."""
     try:
         return orjson.loads(data)
@@ -119,8 +124,8 @@ def _parse(data: bytes) -> object:
         return None
 
 
-def _usage(document: object) -> Usage | None:
-    """What stands in `usage`, at the top or in the `response` of an event; embeddings have no completion."""
+def usage_in(document: object) -> Usage | None:
+    """What stands in `usage`, at the top or in the `response` of an event. Embeddings have no completion."""
     if not isinstance(document, dict):
         return None
     usage = document.get("usage")

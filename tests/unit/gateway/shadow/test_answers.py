@@ -52,6 +52,19 @@ def test_what_cannot_be_read_says_nothing(body: bytes, is_stream: bool) -> None:
     assert said_by(body, is_stream=is_stream) is None
 
 
+@pytest.mark.parametrize("count", [2**31, -1, True, 1.5, "3"])
+def test_a_count_that_the_database_would_refuse_is_unknown(count: object) -> None:
+    document = {"choices": [{"text": "a"}], "usage": {"completion_tokens": count}}
+    assert said_by(json.dumps(document).encode(), is_stream=False) == Said(("a",), None)
+    assert said_by(sse(document), is_stream=True) == Said(("a",), None)
+
+
+def test_an_engines_not_a_number_does_not_make_an_answer_unreadable() -> None:
+    document = {"choices": [{"text": "a", "logprobs": {"token_logprobs": [float("nan")]}}]}
+    assert said_by(json.dumps(document).encode(), is_stream=False) == Said(("a",))
+    assert said_by(sse(document), is_stream=True) == Said(("a",))
+
+
 @pytest.mark.parametrize(
     "document", [{"choices": 1}, {"choices": [1, {"delta": 2, "index": "x"}]}, {"usage": [], "output": [None]}]
 )
