@@ -42,7 +42,6 @@ class Joined:
     fleet: Fleet
     room: WaitingRoom
     mirror: Mirror
-    limits: TenantLimits
     hedges: Hedges | None = None
 
     def facts(self) -> dict[str, object]:
@@ -103,7 +102,7 @@ def join_path(
     hedging = limits.hedging
     hedges = None if hedging is None else Hedges(hedging, upstream=upstream, fleet=fleet, nodes=targets)
     parts = PathParts(current, absences, fleet, tenants, targets, upstream, mirror, hedges)
-    return Joined(CompletionPath(parts, cold_wait_s=limits.cold_wait_s), fleet, room, mirror, tenants, hedges)
+    return Joined(CompletionPath(parts, cold_wait_s=limits.cold_wait_s), fleet, room, mirror, hedges)
 
 
 def _hedged(hedges: Hedges | None) -> dict[str, object]:

@@ -137,16 +137,14 @@ class Responder:
         self._told = lines
 
     async def start(self, status: int, headers: Headers, first: bytes = b"") -> None:
-        """Send the status line and headers of an answer that comes in parts, and the first of these if it's there."""
+        """Send the status line and headers of an answer that comes in parts, and the first of these if it's there.
+
+        The next parts are written to the connection itself; before each of them `drained` is waited for.
+        """
         if self.connection.is_slow:
             await self.drained()
         self.status = status
         self.connection.begin(status, self._all(headers), first)
-
-    def write(self, data: bytes) -> bool:
-        """Send bytes of the body; False if the client is slow, so that `drained` is to be awaited before the next."""
-        self.connection.write(data)
-        return not self.connection.is_slow
 
     def finish(self, last: bytes = b"") -> None:
         """Send the end of an answer that came in parts, and the last of these if it's still here."""

@@ -48,8 +48,8 @@ async def test_a_whole_answer_has_its_length_and_leaves_the_connection_open() ->
 async def test_an_answer_in_parts_is_chunked() -> None:
     async def parts(_: Request, responder: Responder) -> None:
         await responder.start(200, {})
-        responder.write(b"one")
-        responder.write(b"x" * 16)
+        responder.connection.write(b"one")
+        responder.connection.write(b"x" * 16)
         responder.finish()
 
     async with talking(parts) as (reader, writer):
@@ -125,9 +125,9 @@ async def test_a_client_that_reads_nothing_is_held_up_and_then_dropped() -> None
         size = 0
         try:
             while True:
-                while responder.write(b"x" * 65536):
-                    size += 65536
                 await responder.drained()
+                responder.connection.write(b"x" * 65536)
+                size += 65536
         except ClientGone:
             written.set_result(size)
 
@@ -207,7 +207,7 @@ async def test_rubbish_after_a_request_does_not_get_into_its_answer() -> None:
 
     async def slowly(_: Request, responder: Responder) -> None:
         await responder.start(200, {})
-        responder.write(b"half")
+        responder.connection.write(b"half")
         await go_on.wait()
         responder.finish()
 

@@ -31,15 +31,17 @@ async def test_headers_said_of_a_request_are_on_whatever_answer_follows_and_the_
     }
 
 
-async def test_a_part_says_whether_the_client_keeps_up() -> None:
+async def test_the_parts_of_an_answer_wait_for_a_client_that_is_slow() -> None:
     connection = FakeConnection()
     responder = Responder(connection, request_id="req-1")
     await responder.start(200, {})
-    assert responder.write(b"a")
-    connection.is_slow = True
-    assert not responder.write(b"b")
-    connection.has_drained.set()
     await responder.drained()
+    connection.write(b"a")
+    connection.is_slow = True
+    asyncio.get_running_loop().call_soon(connection.has_drained.set)
+    await responder.drained()
+    assert connection.has_drained.is_set()
+    connection.write(b"b")
     responder.finish()
     assert (connection.parts, connection.is_complete) == ([b"a", b"b"], True)
 
