@@ -124,11 +124,10 @@ async def test_a_later_request_starts_a_flight_of_its_own() -> None:
 )
 async def test_a_no_of_the_control_plane_ends_every_wait_at_once(state: DemandState, kind: type[Unavailable]) -> None:
     plane = Plane(state)
-    began = time.monotonic()
-    results = await asyncio.gather(*(plane.wait(seconds=5) for _ in range(3)), return_exceptions=True)
+    async with asyncio.timeout(60):
+        results = await asyncio.gather(*(plane.wait(seconds=600) for _ in range(3)), return_exceptions=True)
     assert [type(result) for result in results] == [kind] * 3
     assert all(isinstance(result, Unavailable) and result.retry_after_s for result in results)
-    assert time.monotonic() - began < 1
     assert len(plane.asked) == 1
 
 
@@ -296,9 +295,10 @@ async def test_who_waits_gives_up_when_the_tenants_class_of_service_says_so() ->
     plane = Plane()
     plane.wait_s = 0.15
     began = time.monotonic()
-    with pytest.raises(NotWarmInTime):
-        await plane.wait(seconds=5)
-    assert 0.1 < time.monotonic() - began < 1
+    async with asyncio.timeout(60):
+        with pytest.raises(NotWarmInTime):
+            await plane.wait(seconds=600)
+    assert time.monotonic() - began > 0.1
     last = plane.demands[-1].deadline_ms
     assert last is not None
     assert last <= 150

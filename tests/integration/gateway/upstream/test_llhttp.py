@@ -9,12 +9,13 @@ import pytest
 from gateway.errors import EngineFault, EngineUnreachable, EngineUnreadable
 from gateway.upstream.llhttp import LlhttpUpstream
 from gateway.upstream.pool import LanePool, PoolLimits
-from tests.integration.gateway.upstream.faulty import AB, OK, FaultyEngine, asked, faulty_engine, saying
+from tests.integration.gateway.upstream.faulty import AB, OK, Conversation, FaultyEngine, asked, faulty_engine, saying
 
 
 @pytest.fixture
 async def pool() -> AsyncIterator[LanePool]:
-    made = LanePool(PoolLimits(connections=10, silence_s=5.0))
+    # Kept for longer than any test waits: what closes a connection is what it tells of.
+    made = LanePool(PoolLimits(connections=10, silence_s=5.0, keepalive_s=600))
     yield made
     made.close()
 
@@ -28,18 +29,35 @@ def upstream(pool: LanePool) -> LlhttpUpstream:
 async def test_what_nobody_asked_for_is_never_taken_for_the_answer_to_the_next_call(
     upstream: LlhttpUpstream, junk: bytes
 ) -> None:
-    async with faulty_engine(saying(AB + junk)) as engine:
+    left = asyncio.Event()
+
+    async def say(conversation: Conversation) -> None:
+        await conversation.say(AB + junk, pause_s=0)
+        if await conversation.is_left():
+            left.set()
+
+    async with faulty_engine(say) as engine, asyncio.timeout(30):
         assert await asked(upstream, engine) == b"ab"
-        await asyncio.sleep(0.02)
+        await left.wait()
         engine.scripts = [saying(OK + b"content-length: 2\r\n\r\ncd")]
         assert await asked(upstream, engine) == b"cd"
         assert engine.connections == 2
 
 
 async def test_what_comes_later_on_an_idle_connection_closes_it(upstream: LlhttpUpstream) -> None:
-    async with faulty_engine(saying(AB, AB)) as engine:
+    answered, left = asyncio.Event(), asyncio.Event()
+
+    async def say(conversation: Conversation) -> None:
+        await conversation.say(AB, pause_s=0)
+        await answered.wait()
+        await conversation.say(AB, pause_s=0)
+        if await conversation.is_left():
+            left.set()
+
+    async with faulty_engine(say) as engine, asyncio.timeout(30):
         assert await asked(upstream, engine) == b"ab"
-        await asyncio.sleep(0.03)
+        answered.set()
+        await left.wait()
         engine.scripts = [saying(OK + b"content-length: 2\r\n\r\ncd")]
         assert await asked(upstream, engine) == b"cd"
         assert engine.connections == 2
@@ -86,8 +104,9 @@ async def test_an_answer_before_the_request_was_read_ends_the_connection(
         writer.write(b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno")
         await ended.wait()
         writer.transport.abort()
+        over.set()
 
-    ended = asyncio.Event()
+    ended, over = asyncio.Event(), asyncio.Event()
     server = await asyncio.start_server(refuse, "127.0.0.1", 0, limit=1024)
     engine = FaultyEngine(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     answer = await upstream.send(engine.call(b"x" * 50_000_000))
@@ -95,13 +114,15 @@ async def test_an_answer_before_the_request_was_read_ends_the_connection(
     assert (pool.busy, pool.idle) == (0, 0)
     server.close()
     ended.set()
-    await asyncio.sleep(0.01)
+    await over.wait()
 
 
 async def test_nothing_is_kept_of_connections_that_are_gone(upstream: LlhttpUpstream, pool: LanePool) -> None:
     async with faulty_engine(saying(AB, ends=True), saying(OK, ends=True)) as engine:
         await asked(upstream, engine)
-        await asyncio.sleep(0.02)
+        async with asyncio.timeout(30):
+            while pool.idle:  # noqa: ASYNC110  a pool tells nobody that it has lost one
+                await asyncio.sleep(0)
         assert (pool.busy, pool.idle) == (0, 0)
         with pytest.raises(EngineFault):
             await asked(upstream, engine)
@@ -119,11 +140,11 @@ async def test_a_connection_that_is_closed_as_soon_as_it_is_opened_is_not_waited
     async def create_and_lose(*args: Any, **more: Any) -> Any:
         transport, lane = await create(*args, **more)
         transport.abort()
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
         return transport, lane
 
     monkeypatch.setattr(loop, "create_connection", create_and_lose)
-    async with faulty_engine() as engine, asyncio.timeout(2):
+    async with faulty_engine() as engine, asyncio.timeout(30):
         with pytest.raises(EngineUnreachable):
             await asked(upstream, engine)
     assert (pool.busy, pool.idle) == (0, 0)
