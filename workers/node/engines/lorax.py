@@ -14,6 +14,7 @@ adapters, metrics and HTTP status codes.
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,10 @@ class LoraxEngine:
             raise EngineAwayError(f"the engine does not know {model}")
         adapter = {} if root is None else _named(root)
         return prefilled_reading(model, self._generate(prefilled_request(prompt, **adapter), timeout_s=READ_TIMEOUT_S))
+
+    def steady(self) -> AbstractContextManager[None]:
+        """A load restarts nothing."""
+        return nullcontext()
 
     def in_use(self) -> frozenset[str] | None:
         """LoRAX only tells how many requests there were."""

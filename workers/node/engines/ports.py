@@ -1,6 +1,7 @@
 """What the agent needs of an engine. Drivers raise only `workers.node.errors.EngineError` and its children."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -112,6 +113,10 @@ class Engine(Protocol):
 
     def read_prompt(self, *, model: str, prompt: str) -> Reading:
         """One short request to `model` alone; `EngineAwayError` when it isn't known (any more)."""
+        ...
+
+    def steady(self) -> AbstractContextManager[None]:
+        """For a probe: no load of another thread restarts the engine while in the block; waits for one that does."""
         ...
 
     def in_use(self) -> frozenset[str] | None:

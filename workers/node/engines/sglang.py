@@ -12,6 +12,7 @@ Written after its source (`entrypoints/http_server.py`, `entrypoints/openai/serv
 
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from http import HTTPStatus
 from pathlib import Path
 
@@ -129,6 +130,10 @@ class SglangEngine:
             raise texts.error_of(response.status_code, _reason(response), _RULES)
         reading = echoed_reading(object_of(response))
         return Reading(model if reading.model == asked else reading.model, reading.log_probabilities)
+
+    def steady(self) -> AbstractContextManager[None]:
+        """A load restarts nothing."""
+        return nullcontext()
 
     def in_use(self) -> frozenset[str] | None:
         """Not told, and not needed: an unload waits itself."""

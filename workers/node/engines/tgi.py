@@ -19,7 +19,7 @@ reads no file again.
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
@@ -159,6 +159,10 @@ class TgiEngine:
         if not response.is_success:
             raise texts.error_of(_status(response), reason_of(response, "error"), _RULES)
         return prefilled_reading(model, object_of(response))
+
+    def steady(self) -> AbstractContextManager[None]:
+        """Between two changes of the set: who comes meanwhile shares the next one."""
+        return self._batcher.between()
 
     def in_use(self) -> frozenset[str] | None:
         """TGI only tells how many requests run."""

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
@@ -103,6 +104,10 @@ class VllmEngine:
         if not response.is_success:
             raise _error(response)
         return echoed_reading(object_of(response))
+
+    def steady(self) -> AbstractContextManager[None]:
+        """A load restarts nothing."""
+        return nullcontext()
 
     def in_use(self) -> frozenset[str] | None:
         """The names in the newest series of `vllm:lora_requests_info`; None while requests wait.

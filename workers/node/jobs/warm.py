@@ -1,6 +1,7 @@
 """Making a version answer: grant → fetch → verify on disk → load → probe → loaded."""
 
 import logging
+from contextlib import ExitStack
 from pathlib import Path
 
 from workers.node.agent import Agent
@@ -75,23 +76,29 @@ class _RestartedError(EngineAwayError):
 def _bring_to_engine(job: Job[WarmCommand]) -> None:
     """Load and probe, both in one life of the engine."""
     try:
-        _load_and_probe(job, _sound_boot(job.agent, max_age_s=RECENT_S))
+        _load_and_probe(job, max_age_s=RECENT_S)
     except _RestartedError:
         # Maybe before the load already: what was believed was some seconds old.
-        _load_and_probe(job, _sound_boot(job.agent, max_age_s=0))
+        _load_and_probe(job, max_age_s=0)
 
 
-def _load_and_probe(job: Job[WarmCommand], boot: Boot) -> None:
+def _load_and_probe(job: Job[WarmCommand], *, max_age_s: float) -> None:
     agent = job.agent
+    with job.timed("wait"):
+        boot = _sound_boot(agent, max_age_s=max_age_s)
     job.boot_id = boot.id
     make_way(agent, job.command.leaving)
     try:
-        with job.timed("load"):
-            _load(job)
-        with job.timed("probe"):
-            difference = agent.prober.probe(job.name, boot_id=boot.id, reference=job.command.reference)
-            if agent.watch.look().id != boot.id:
-                raise _RestartedError("the engine restarted while it loaded")
+        with ExitStack() as stack:
+            with job.timed("load"):
+                _load(job)
+                stack.enter_context(agent.engine.steady())
+            # That may have taken long.
+            _require_sound(agent, boot)
+            with job.timed("probe"):
+                difference = agent.prober.probe(job.name, boot_id=boot.id, reference=job.command.reference)
+                if agent.watch.look().id != boot.id:
+                    raise _RestartedError("the engine restarted while it loaded")
     except NodeError as error:
         _mark(agent, boot, error)
         raise
@@ -128,12 +135,17 @@ def _load_pinned_or_not(job: Job[WarmCommand], folder: Path) -> None:
 
 
 def _sound_boot(agent: Agent, *, max_age_s: float) -> Boot:
-    boot = agent.watch.recent(max_age_s=max_age_s)
-    if _fault(agent, boot) is not None:
-        boot = agent.watch.look()
+    with agent.engine.steady():
+        boot = agent.watch.recent(max_age_s=max_age_s)
+        if _fault(agent, boot) is not None:
+            boot = agent.watch.look()
+    _require_sound(agent, boot)
+    return boot
+
+
+def _require_sound(agent: Agent, boot: Boot) -> None:
     if (fault := _fault(agent, boot)) is not None:
         raise fault
-    return boot
 
 
 def _fault(agent: Agent, boot: Boot) -> EngineError | None:

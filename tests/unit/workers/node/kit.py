@@ -5,6 +5,7 @@ import hashlib
 import math
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -215,6 +216,9 @@ class MemoryEngine:
 
     def tiers(self) -> Mapping[str, EngineTier] | None:
         return None
+
+    def steady(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def progress(self) -> float | None:
         self._check()
