@@ -140,9 +140,8 @@ class DiskCache:
             return self._index.used_bytes + self._reserved
 
     def free_bytes(self) -> int:
-        """What the disk has to give beside what is being downloaded and a reserve."""
-        with self._changed:
-            return max(0, self._free(self._blobs) - RESERVED_BYTES - self._reserved)
+        """What the disk has to give beside a reserve; a download takes all its room when it begins."""
+        return max(0, self._free(self._blobs) - RESERVED_BYTES)
 
     def note_use(self, names: Iterable[str]) -> None:
         """These are in use now; remembered as long as this process lives."""
@@ -300,7 +299,7 @@ class DiskCache:
             return False
 
     def _expect_room(self, need: int, budget_bytes: int | None) -> None:
-        free = max(0, self._free(self._blobs) - RESERVED_BYTES - self._reserved)
+        free = self.free_bytes()
         if need > free:
             raise DiskFullError(f"needs {need} bytes, the disk has {free} to give")
         if budget_bytes is None:

@@ -149,6 +149,17 @@ def test_what_is_being_downloaded_counts_until_it_is_over(cache: DiskCache) -> N
         assert cache.used_bytes() == 7
 
 
+def test_room_that_a_download_has_taken_is_not_asked_of_the_disk_again(tmp_path: Path) -> None:
+    free = RESERVED_BYTES + 10
+    cache = DiskCache(tmp_path, free=lambda _: free)
+    cache.prepare()
+    with cache.room_for(wanted({"a.json": b"1234"}), budget_bytes=None):
+        free -= 4
+        assert cache.free_bytes() == 6
+        with cache.room_for(wanted({"b.json": b"123456"}), budget_bytes=None):
+            pass
+
+
 def test_a_download_that_is_not_placed_yet_is_not_cleared_away_by_a_deletion(cache: DiskCache, tmp_path: Path) -> None:
     cache.place("lk-a", fill(cache, {"a.json": b"same"}), TEXTS)
     files = wanted({"b.json": b"new", "a.json": b"same"})
