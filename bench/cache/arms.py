@@ -103,7 +103,7 @@ async def by_hand(materials: Materials) -> Outcome:
             downloaded=origin.sent_bytes - sent,
             crashed=not engine.running,
         )
-    return Outcome(figures, voices)
+    return Outcome(figures, voices, faults=figures.faults())
 
 
 async def by_lorekeeper(materials: Materials, voices: Voices) -> Outcome:
@@ -174,14 +174,11 @@ def _notes(answers: Sequence[Answer], ledger: Ledger) -> list[str]:
 
 def _faults(figures: Figures, ledger: Ledger, broken: list[str]) -> list[str]:
     found = {
-        "answers were wrong": figures.wrong,
-        "answers came from another version than the resolved one": figures.misrouted,
-        "requests were not answered": figures.requests - figures.answered,
         "quotas were not held": len(ledger.breaches),
         "audit logs don't verify": len(broken),
     }
     told = [f"{number} {what}" for what, number in found.items() if number]
-    return [*told, *ledger.breaches[:3], *(["the engine ended"] if figures.crashed else [])]
+    return [*figures.faults(), *told, *ledger.breaches[:3]]
 
 
 def _client() -> httpx.AsyncClient:

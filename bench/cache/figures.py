@@ -71,6 +71,16 @@ class Figures:
         ]
         return found + [f"not answered: {times} x {reason}" for reason, times in self.reasons.items()]
 
+    def faults(self) -> list[str]:
+        """What must not happen in any arm, and makes its times worth nothing."""
+        found = {
+            "answers were wrong": self.wrong,
+            "answers came from another version than the resolved one": self.misrouted,
+            "requests were not answered": self.requests - self.answered,
+        }
+        told = [f"{number} {what}" for what, number in found.items() if number]
+        return [*told, *(["the engine ended"] if self.crashed else [])]
+
 
 def figures_of(
     answers: Sequence[Answer],
