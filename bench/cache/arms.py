@@ -165,20 +165,15 @@ class Application:
 
 def _notes(answers: Sequence[Answer], ledger: Ledger) -> list[str]:
     tiers = {tier: sum(answer.tier == tier for answer in answers) for tier in ("gpu", "cpu", "disk", "remote")}
-    most = ", ".join(f"{name} {share:.0%}" for name, share in ledger.most.items())
     return [
         "found in " + ", ".join(f"{tier} {times}" for tier, times in tiers.items()),
-        f"quotas: {len(ledger.breaches)} breaches in {ledger.looks} looks, most used of a ceiling: {most}",
+        ledger.told(),
     ]
 
 
 def _faults(figures: Figures, ledger: Ledger, broken: list[str]) -> list[str]:
-    found = {
-        "quotas were not held": len(ledger.breaches),
-        "audit logs don't verify": len(broken),
-    }
-    told = [f"{number} {what}" for what, number in found.items() if number]
-    return [*figures.faults(), *told, *ledger.breaches[:3]]
+    unsound = [f"{len(broken)} audit logs don't verify"] if broken else []
+    return [*figures.faults(), *ledger.faults(), *unsound]
 
 
 def _client() -> httpx.AsyncClient:

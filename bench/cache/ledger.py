@@ -24,6 +24,7 @@ class Ledger(threading.Thread):
 
     Attributes:
         looks: how often it has looked.
+        unanswered: how often it got no answer.
         breaches: what was above its limit, with the amounts.
         most: the largest share of a ceiling that a tenant has used, by resource.
 
@@ -50,6 +51,21 @@ class Ledger(threading.Thread):
     def __exit__(self, *_exc: object) -> None:
         self._left.set()
         self.join()
+
+    def told(self) -> str:
+        """What was seen, in a sentence."""
+        most = ", ".join(f"{name} {share:.0%}" for name, share in self.most.items())
+        return (
+            f"quotas: {len(self.breaches)} breaches in {self.looks} looks ({self.unanswered} more were not answered), "
+            f"most used of a ceiling: {most or 'unknown'}"
+        )
+
+    def faults(self) -> list[str]:
+        """What was beyond a limit; limits that nobody has looked at were not held either."""
+        if not self.looks:
+            return [f"nobody knows whether quotas were held: none of {self.unanswered} looks was answered"]
+        count = len(self.breaches)
+        return [*([f"{count} quotas were not held"] if count else []), *self.breaches[:3]]
 
     def run(self) -> None:
         while not self._left.wait(_EVERY_S):
