@@ -46,11 +46,6 @@ class Built:
         """The bytes of its files."""
         return sum(file.stat().st_size for file in self.folder.iterdir())
 
-    @property
-    def weights_bytes(self) -> int:
-        """What an engine reads to load it."""
-        return (self.folder / "adapter_model.safetensors").stat().st_size
-
 
 def build_adapters(folder: Path, base: Path, plan: Plan) -> tuple[Built, ...]:
     """Write all versions of `plan` for the base in the folder `base`; a fraction of a second each."""
