@@ -11,21 +11,24 @@ from workers.evaluation.ports import Voice
 
 # The check of a validation report that has the figures.
 EVALUATION: Final = "evaluation"
+# Its code where only a part of the examples was evaluated.
+INCOMPLETE: Final = "incomplete"
 
 
 def figures_in(report: Mapping[str, Any], *, set_digest: str) -> Metrics | None:
-    """The version's own figures on the examples with that digest; None if the report has none on them."""
-    for check in report["checks"]:
-        evidence = check["evidence"]
-        if check["name"] == EVALUATION and evidence.get("set_digest") == set_digest:
-            return Metrics(**evidence["metrics"][Voice.CANDIDATE.value])
-    return None
+    """The version's own figures on the examples with that digest; None if the report has none on all of them."""
+    found = [check for check in report["checks"] if check["name"] == EVALUATION]
+    if any(check["code"] == INCOMPLETE for check in found):
+        return None
+    evidence = next((each["evidence"] for each in found if each["evidence"].get("set_digest") == set_digest), None)
+    return None if evidence is None else Metrics(**evidence["metrics"][Voice.CANDIDATE.value])
 
 
 def why_without(report: Mapping[str, Any]) -> str:
     """Why the report has no figures, as it says itself."""
-    found = (check["message"] for check in report["checks"] if check["name"] == EVALUATION)
-    return next(found, "the adapter was not evaluated")
+    found = [check for check in report["checks"] if check["name"] == EVALUATION]
+    told = [check["message"] for check in sorted(found, key=lambda check: check["code"] != INCOMPLETE)]
+    return next(iter(told), "the adapter was not evaluated")
 
 
 def broken_gates(gates: Gates, candidate: Metrics, stable: Metrics | None) -> tuple[Judgement, ...]:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Final
 
 from registry.evaluation import EvaluationBrief, examples_digest
-from workers.evaluation.comparison import EVALUATION
+from workers.evaluation.comparison import EVALUATION, INCOMPLETE
 from workers.evaluation.evaluate import Evaluation
 from workers.evaluation.gates import Judgement, judge
 from workers.evaluation.metrics import Metrics, Result, agreement, divergence, largest_difference, loss, measure, worst
@@ -83,7 +83,7 @@ def _measured(evaluation: Evaluation, brief: EvaluationBrief) -> Iterator[Check]
         yield Check(EVALUATION, verdict, each.gate, _sentence(each, metrics), asdict(each))
     if len(results) < evaluation.asked:
         message = f"only {len(results)} of {evaluation.asked} examples were evaluated: {_shortfall(evaluation)}"
-        yield finding(EVALUATION, Verdict.WARN, "incomplete", message)
+        yield finding(EVALUATION, Verdict.WARN, INCOMPLETE, message)
     yield _summary(evaluation, brief, metrics, judgements)
 
 

@@ -57,16 +57,21 @@ def gate(version: Version, **gates: Any) -> None:
     EvaluationGates.objects.create(tenant=version.adapter.tenant, gates=gates, changed_at=timezone.now())
 
 
-def report(version: Version, *, perplexity: float | None, message: str = "the base was not run") -> ValidationReport:
-    """A report with figures, or without any."""
+def report(
+    version: Version, *, perplexity: float | None, message: str = "the base was not run", part: str = ""
+) -> ValidationReport:
+    """A report with figures, or without any; `part` says why they are on a part of the set alone."""
     check: dict[str, Any] = {"name": "evaluation", "verdict": "warn", "code": "not_checked", "message": message}
     check["evidence"] = {}
+    told = {"max_perplexity": "a gate is not kept", "incomplete": part} if part else {}
+    before = [{**check, "code": code, "message": words} for code, words in told.items()]
     if perplexity is not None:
         figures = Metrics(1, 1, perplexity, None, 0.5, None, 0.1)
         check["evidence"] = {"set_digest": examples_digest(EXAMPLES), "metrics": {"candidate": asdict(figures)}}
     text = f"{version} {perplexity} {timezone.now()}"
+    checks = [*before, check]
     return ValidationReport.objects.create(
-        version=version, verdict="accept", policy_version="3", report={"checks": [check]}, digest=digest_for(text)
+        version=version, verdict="accept", policy_version="3", report={"checks": checks}, digest=digest_for(text)
     )
 
 
@@ -142,6 +147,15 @@ class TestWithSet:
         found = compare()
         assert found.figures is Figures.NONE
         assert "this worker lacks torch" in found.sentence
+
+    def test_figures_on_a_part_of_the_set_are_none(self, compare: Any, stable: Any, candidate: Any) -> None:
+        report(stable, perplexity=4.0)
+        made = report(candidate, perplexity=3.0, part="only 1 of 2 examples were evaluated")
+        assert compare().figures is Figures.AWAITED
+        finish(candidate, made)
+        found = compare()
+        assert found.figures is Figures.NONE
+        assert "only 1 of 2 examples were evaluated" in found.sentence
 
     def test_a_new_attempt_asks_again(self, compare: Any, stable: Any, candidate: Any) -> None:
         report(stable, perplexity=4.0)
