@@ -53,6 +53,7 @@ SETTINGS = {
     "LOREKEEPER_NODE_HEALTH_SECONDS": "1",
     "LOREKEEPER_NODE_SCRUB_SECONDS": "2",
     "LOREKEEPER_NODE_STANDSTILL_SECONDS": "6",
+    "LOREKEEPER_NODE_LOAD_SECONDS": "6",
     "LOREKEEPER_COLD_WAIT": "15",
 }
 # Of 128 tokens each: one long request writes to all of them.

@@ -117,7 +117,10 @@ def build_agent(settings: Settings) -> Agent:
     tombstones = Tombstones(root / "tombstones", clock=time.time)
     tombstones.make_whole(cache.names(), grace_s=settings.evict_grace_s)
     turn = make_turn(engine, queue=settings.load_queue)
-    patience = Patience(stopped=settings.standstill_s, silent=max(settings.standstill_s, settings.engine_start_s))
+    stopped = settings.standstill_s
+    patience = Patience(
+        stopped=stopped, silent=max(stopped, settings.engine_start_s), loading=max(stopped, settings.load_s)
+    )
     return Agent(
         cache=cache,
         ledger=ledger,

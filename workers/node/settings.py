@@ -46,6 +46,7 @@ class Settings:
         scrub_s: seconds between two rounds of reading the disk again.
         standstill_s: an engine that does nothing for so many seconds, though it is asked, hangs and is to be restarted;
             0 does without. Less than a check may take (60 s), or only a load finds out.
+        load_s: the engine may take so many seconds to load a version, and do nothing else meanwhile.
         metrics: where /metrics is answered; None: nowhere.
 
     """
@@ -71,6 +72,7 @@ class Settings:
     health_s: float = 60.0
     scrub_s: float = 60.0
     standstill_s: float = 50.0
+    load_s: float = 240.0
     metrics: Address | None = None
 
     @property
@@ -107,6 +109,7 @@ class Settings:
             health_s=_read(env, "NODE_HEALTH_SECONDS", _seconds, default="60"),
             scrub_s=_read(env, "NODE_SCRUB_SECONDS", _seconds, default="60"),
             standstill_s=_read(env, "NODE_STANDSTILL_SECONDS", _seconds, default="50"),
+            load_s=_read(env, "NODE_LOAD_SECONDS", _seconds, default="240"),
             metrics=_read(env, "NODE_METRICS", parse_address) if env.get("LOREKEEPER_NODE_METRICS") else None,
         )
 

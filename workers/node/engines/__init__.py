@@ -12,6 +12,9 @@ from workers.node.engines.tgi import Pace, TgiEngine
 from workers.node.engines.vllm import VllmEngine
 from workers.node.errors import SettingError
 
+# A load is waited for longer than the engine may stand still for it: that it hangs is noticed while somebody waits.
+BEYOND_LOAD_S = 60.0
+
 
 class EngineSettings(Protocol):
     """The part of the agent's settings that is about its engine."""
@@ -26,6 +29,8 @@ class EngineSettings(Protocol):
     def engine_restart(self) -> tuple[str, ...]: ...
     @property
     def engine_start_s(self) -> float: ...
+    @property
+    def load_s(self) -> float: ...
     @property
     def engine_token(self) -> str: ...
     @property
@@ -47,20 +52,21 @@ def make_engine(settings: EngineSettings) -> Engine:
         SettingError: an engine of this kind can't be driven with these settings.
 
     """
-    notes, base_model = settings.cache / "engine", settings.base_model
+    notes, url, base_model = settings.cache / "engine", settings.engine_url, settings.base_model
+    load_timeout_s = settings.load_s + BEYOND_LOAD_S
     match settings.engine_kind:
         case "vllm":
-            return VllmEngine(settings.engine_url, residency_token=settings.engine_token)
+            return VllmEngine(url, residency_token=settings.engine_token, load_timeout_s=load_timeout_s)
         case "tgi":
             return _make_tgi(settings, notes)
         case "sglang":
             if ":" in base_model:
                 raise SettingError("LOREKEEPER_NODE_BASE_MODEL has a colon, which SGLang takes for the adapter's")
             book = Book(notes / "sglang.json", kind="sglang")
-            return SglangEngine(settings.engine_url, base_model=base_model, book=book)
+            return SglangEngine(url, base_model=base_model, book=book, load_timeout_s=load_timeout_s)
         case "lorax":
             book = Book(notes / "lorax.json", kind="lorax")
-            return LoraxEngine(settings.engine_url, base_model=base_model, book=book)
+            return LoraxEngine(url, base_model=base_model, book=book, load_timeout_s=load_timeout_s)
         case kind:
             raise SettingError(f"LOREKEEPER_NODE_ENGINE names an unknown kind of engine: {kind!a}")
 

@@ -11,6 +11,7 @@ from workers.node.bounded import PLAIN, send_bounded
 from workers.node.errors import EngineAwayError
 
 CONNECT_TIMEOUT_S = 5.0
+LOAD_TIMEOUT_S = 300.0
 MAX_MESSAGE = 400
 
 

@@ -23,13 +23,12 @@ import httpx
 from workers.node.engines import texts
 from workers.node.engines.book import Book
 from workers.node.engines.capabilities import CAPABILITIES
-from workers.node.engines.connection import Connection, EngineGoneError, object_of, reason_of
+from workers.node.engines.connection import LOAD_TIMEOUT_S, Connection, EngineGoneError, object_of, reason_of
 from workers.node.engines.ports import Boot, EngineTier, LoadedAdapter, Reading
 from workers.node.engines.prometheus import total
 from workers.node.engines.readings import prefilled_reading, prefilled_request
 from workers.node.errors import EngineAwayError, EngineError, EngineRefusedError
 
-LOAD_TIMEOUT_S = 300.0
 READ_TIMEOUT_S = 60.0
 WARM_TEXT = "Hello"
 
@@ -55,11 +54,13 @@ class LoraxEngine:
         base_model: str,
         book: Book,
         timeout_s: float = 5.0,
+        load_timeout_s: float = LOAD_TIMEOUT_S,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._connection = Connection(url, timeout_s=timeout_s, transport=transport)
         self._base_model = base_model
         self._book = book
+        self._load_timeout_s = load_timeout_s
 
     def close(self) -> None:
         self._connection.close()
@@ -79,7 +80,7 @@ class LoraxEngine:
         if known not in {None, str(path)}:
             raise EngineRefusedError(f"the engine has {name} from another folder: {known}")
         body = prefilled_request(WARM_TEXT, **_named(str(path)))
-        self._generate(body, timeout_s=LOAD_TIMEOUT_S)
+        self._generate(body, timeout_s=self._load_timeout_s)
         self._book.add(name, str(path))
 
     def unload(self, name: str) -> None:

@@ -21,13 +21,19 @@ import httpx
 from workers.node.engines import texts
 from workers.node.engines.book import Book
 from workers.node.engines.capabilities import CAPABILITIES
-from workers.node.engines.connection import Connection, EngineGoneError, EngineSlowError, object_of, reason_of
+from workers.node.engines.connection import (
+    LOAD_TIMEOUT_S,
+    Connection,
+    EngineGoneError,
+    EngineSlowError,
+    object_of,
+    reason_of,
+)
 from workers.node.engines.model_cards import adapters_in
 from workers.node.engines.ports import Boot, EngineTier, LoadedAdapter, Reading
 from workers.node.engines.readings import echoed_reading, echoed_request
 from workers.node.errors import EngineAwayError, EngineBusyError, EngineRefusedError
 
-LOAD_TIMEOUT_S = 300.0
 READ_TIMEOUT_S = 60.0
 DRAIN_TIMEOUT_S = 30.0
 
@@ -55,6 +61,7 @@ class SglangEngine:
         base_model: str,
         book: Book,
         timeout_s: float = 5.0,
+        load_timeout_s: float = LOAD_TIMEOUT_S,
         drain_s: float = DRAIN_TIMEOUT_S,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
@@ -62,6 +69,7 @@ class SglangEngine:
         self._connection = Connection(url, timeout_s=timeout_s, transport=transport)
         self._base_model = base_model
         self._book = book
+        self._load_timeout_s = load_timeout_s
         self._drain_s = drain_s
 
     def close(self) -> None:
@@ -90,7 +98,7 @@ class SglangEngine:
     def load(self, *, name: str, path: Path, pinned: bool = False) -> None:
         """Synchronous in SGLang. Errors are 400 with `error_message`; a pin beyond all slots but one is refused."""
         body = {"lora_name": name, "lora_path": str(path), "pinned": pinned}
-        response = self._connection.send("POST", "/load_lora_adapter", body, timeout_s=LOAD_TIMEOUT_S)
+        response = self._connection.send("POST", "/load_lora_adapter", body, timeout_s=self._load_timeout_s)
         if response.is_success:
             return None
         text = _reason(response)

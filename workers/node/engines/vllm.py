@@ -12,7 +12,7 @@ import httpx
 
 from workers.node.engines import texts
 from workers.node.engines.capabilities import CAPABILITIES
-from workers.node.engines.connection import Connection, object_of, reason_of
+from workers.node.engines.connection import LOAD_TIMEOUT_S, Connection, object_of, reason_of
 from workers.node.engines.model_cards import adapters_in
 from workers.node.engines.ports import Boot, Capabilities, EngineTier, LoadedAdapter, Reading
 from workers.node.engines.prometheus import samples, total
@@ -20,7 +20,6 @@ from workers.node.engines.readings import echoed_reading, echoed_request
 from workers.node.engines.residency import Residency
 from workers.node.errors import EngineAwayError, EngineError, EngineRefusedError
 
-LOAD_TIMEOUT_S = 300.0
 READ_TIMEOUT_S = 60.0
 
 # With the slash at its end the page takes a filter. Unfiltered it is never done growing: the metric of the adapters in
@@ -47,10 +46,12 @@ class VllmEngine:
         *,
         residency_token: str = "",
         timeout_s: float = 5.0,
+        load_timeout_s: float = LOAD_TIMEOUT_S,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         """With a token, residency is read back and unloads are real by our own plugin in the engine."""
         self._connection = Connection(url, timeout_s=timeout_s, transport=transport)
+        self._load_timeout_s = load_timeout_s
         self._residency = Residency(self._connection, residency_token) if residency_token else None
 
     @property
@@ -76,7 +77,7 @@ class VllmEngine:
     def load(self, *, name: str, path: Path, pinned: bool = False) -> None:  # noqa: ARG002  # it has no way to pin
         """Synchronous in vLLM. The text of its error is all that tells why: nearly every bad adapter is a 500."""
         body = {"lora_name": name, "lora_path": str(path)}
-        response = self._connection.send("POST", "/v1/load_lora_adapter", body, timeout_s=LOAD_TIMEOUT_S)
+        response = self._connection.send("POST", "/v1/load_lora_adapter", body, timeout_s=self._load_timeout_s)
         if response.status_code == HTTPStatus.BAD_REQUEST and "already been loaded" in response.text:
             return self._expect_root(name, path)
         if not response.is_success:

@@ -6,8 +6,10 @@ engine's word of how many requests it has is of its last step.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 
 from workers.node.engines.connection import EngineSlowError
 from workers.node.engines.ports import Engine
@@ -18,11 +20,13 @@ from workers.node.errors import EngineError
 class Patience:
     """Seconds: `stopped` without a step while the agent waits, or `silent` without any answer, and an engine hangs.
 
-    An engine that is starting may say nothing for as long as a start takes. Zero for `stopped` does without.
+    An engine that is starting may say nothing for as long as a start takes, and one that is `loading` makes no step
+    before it has read the files. Zero for `stopped` does without.
     """
 
     stopped: float
     silent: float
+    loading: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class _Scene:
 
     boot_id: str
     progress: float | None
+    is_loading: bool = False
 
 
 class Standstill:
@@ -48,8 +53,21 @@ class Standstill:
         self._patience = patience
         self._is_asked = is_asked
         self._clock = clock
+        self._lock = Lock()
+        self._loads = 0
         self._scene: _Scene | None = None
         self._since = 0.0
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """What the agent waits for while in the block is a load; any thread."""
+        with self._lock:
+            self._loads += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._loads -= 1
 
     def look(self, boot_id: str, error: EngineError | None = None) -> str:
         """Look once more; why this life of the engine counts as hung, "" when it doesn't.
@@ -64,16 +82,17 @@ class Standstill:
         seconds = self._clock() - self._since
         if scene.progress is None:
             return f"it listens, and has not answered for {seconds:.0f} s" if seconds >= self._patience.silent else ""
-        if seconds < self._patience.stopped:
+        if seconds < (self._patience.loading if scene.is_loading else self._patience.stopped):
             return ""
-        return f"it was asked, and has done nothing for {seconds:.0f} s"
+        return f"it was asked{' to load' * scene.is_loading}, and has done nothing for {seconds:.0f} s"
 
     def _look(self, boot_id: str, error: EngineError | None) -> _Scene | None:
         """None when there is nothing to wait for."""
         if error is not None:
             return _Scene(boot_id, None) if isinstance(error, EngineSlowError) else None
+        is_loading = self._loads > 0
         try:
             progress = self._engine.progress() if self._is_asked() else None
         except EngineError as failure:
             return self._look(boot_id, failure)
-        return None if progress is None else _Scene(boot_id, progress)
+        return None if progress is None else _Scene(boot_id, progress, is_loading)

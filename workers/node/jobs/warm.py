@@ -124,14 +124,16 @@ def _load(job: Job[WarmCommand]) -> None:
 
 def _load_pinned_or_not(job: Job[WarmCommand], folder: Path) -> None:
     """Others may hold the pins that the engine allows: rather in it without one than not at all."""
-    engine, pinned = job.agent.engine, job.command.pinned and job.agent.engine.capabilities.pins
-    try:
-        engine.load(name=job.name, path=folder, pinned=pinned)
-    except EngineFullError:
-        if not pinned:
-            raise
-        _log.warning("%s is loaded without a pin: no pin is left", job.name)
-        engine.load(name=job.name, path=folder)
+    agent = job.agent
+    pinned = job.command.pinned and agent.engine.capabilities.pins
+    with agent.standstill.loading():
+        try:
+            agent.engine.load(name=job.name, path=folder, pinned=pinned)
+        except EngineFullError:
+            if not pinned:
+                raise
+            _log.warning("%s is loaded without a pin: no pin is left", job.name)
+            agent.engine.load(name=job.name, path=folder)
 
 
 def _sound_boot(agent: Agent, *, max_age_s: float) -> Boot:

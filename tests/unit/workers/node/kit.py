@@ -408,7 +408,7 @@ def assemble(
         taint=TaintMark(root / "taint.json"),
         engine=engine,
         watch=EngineWatch(engine, clock=clock),
-        standstill=Standstill(engine, Patience(50, 600), is_asked=turn.is_taken, clock=clock),
+        standstill=Standstill(engine, Patience(50, 600, 240), is_asked=turn.is_taken, clock=clock),
         recycler=Recycler(restarter or MemoryRestarter(), root / "recycled.json", clock=clock),
         verifier=Verifier(keys, node=NODE),
         fetcher=fetcher,

@@ -56,6 +56,7 @@ def test_a_missing_variable_is_named(env: dict[str, str], variable: str) -> None
         ("NODE_HEALTH_SECONDS", "-1"),
         ("NODE_SCRUB_SECONDS", "soon"),
         ("NODE_STANDSTILL_SECONDS", "never"),
+        ("NODE_LOAD_SECONDS", "long"),
         ("NODE_ENGINE_URL", "unix:/run/vllm"),
         ("NODE_ENGINE_RESTART", "systemctl restart vllm"),
         ("NODE_ENGINE_START", "soon"),

@@ -3,12 +3,14 @@
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+import httpx
 import pytest
 
 from cachecontrol import engines as planned
 from cachecontrol.states import EngineKind
 from workers.node.engines import make_engine, make_restarter
 from workers.node.engines.capabilities import CAPABILITIES
+from workers.node.engines.connection import Connection
 from workers.node.engines.tgi import TgiEngine
 from workers.node.errors import SettingError
 
@@ -20,6 +22,7 @@ class Settings:
     engine_url: str = "http://engine.test"
     engine_restart: tuple[str, ...] = ()
     engine_start_s: float = 600.0
+    load_s: float = 240.0
     engine_token: str = ""
     base_model: str = "base"
 
@@ -72,3 +75,21 @@ def test_a_tgi_is_restarted_by_its_driver_between_two_changes_of_its_set(tmp_pat
     engine = make_engine(settings)
     assert isinstance(make_restarter(settings, engine), TgiEngine)
     engine.close()
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "lorax"])
+def test_a_load_is_waited_for_longer_than_the_engine_may_take(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be given up before anybody could see that the engine hangs."""
+    seconds: list[float | None] = []
+
+    def send(_self: Connection, *_what: object, timeout_s: float | None = None, **_more: object) -> httpx.Response:
+        seconds.append(timeout_s)
+        return httpx.Response(200, json={})
+
+    monkeypatch.setattr(Connection, "send", send)
+    engine = make_engine(Settings(tmp_path, engine_kind=kind, load_s=1000))
+    engine.load(name="lk-a", path=tmp_path)
+    engine.close()
+    assert seconds[-1] == 1060

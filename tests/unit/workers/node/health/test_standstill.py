@@ -1,11 +1,15 @@
+from typing import Any
+
 import pytest
 
 from tests.unit.workers.node.kit import Clock, MemoryEngine, Rig
+from workers.node.commands import parse_warm
 from workers.node.engines.connection import EngineGoneError, EngineSlowError
 from workers.node.engines.ports import Boot
 from workers.node.errors import EngineError
 from workers.node.health.standstill import Patience, Standstill
 from workers.node.heartbeat import Heartbeat
+from workers.node.jobs.warm import warm
 
 LIFE = "boot-1"
 
@@ -16,7 +20,7 @@ class World:
     def __init__(self, patience: Patience | None = None) -> None:
         self.engine, self.clock, self.asked = MemoryEngine(steps=7.0), Clock(), True
         self.standstill = Standstill(
-            self.engine, patience or Patience(50, 600), is_asked=lambda: self.asked, clock=self.clock
+            self.engine, patience or Patience(50, 600, 240), is_asked=lambda: self.asked, clock=self.clock
         )
 
     def looks(self, seconds: float, *, life: str = LIFE, error: EngineError | None = None) -> str:
@@ -30,6 +34,17 @@ class World:
 
 def test_an_engine_that_does_nothing_though_it_is_asked_hangs() -> None:
     world = World()
+    assert world.looks(48) == ""
+    assert "has done nothing for" in world.looks(4)
+
+
+def test_one_that_loads_may_take_as_long_as_a_load_may() -> None:
+    """It reads from a slow disk, and makes no step meanwhile."""
+    world = World()
+    world.looks(40)
+    with world.standstill.loading():
+        assert world.looks(238) == ""
+        assert "was asked to load, and has done nothing for" in world.looks(4)
     assert world.looks(48) == ""
     assert "has done nothing for" in world.looks(4)
 
@@ -75,7 +90,7 @@ def test_another_life_begins_anew() -> None:
 
 
 def test_a_patience_of_zero_does_without() -> None:
-    assert World(Patience(0, 600)).looks(5000) == ""
+    assert World(Patience(0, 600, 240)).looks(5000) == ""
 
 
 def test_one_that_falls_silent_when_its_steps_are_asked_for_counts_as_silent() -> None:
@@ -95,6 +110,24 @@ def test_a_hung_engine_is_told_as_poisoned_though_it_says_it_is_well(rig: Rig) -
         heart.beat()
     last = rig.web.reports[-1]
     assert (last["poisoned"], last["engine_healthy"]) == (True, False)
+
+
+def test_an_engine_that_reads_a_large_version_from_a_slow_disk_is_not_told_as_poisoned(rig: Rig) -> None:
+    rig.engine.steps = 3.0
+    agent, load = rig.agent(), rig.engine.load
+    heart = Heartbeat(agent)
+
+    def slow_load(**asked: Any) -> None:
+        for _ in range(40):
+            rig.clock.time += 5
+            heart.beat()
+        load(**asked)
+
+    rig.engine.load = slow_load  # type: ignore[method-assign]
+    end = warm(agent, parse_warm(rig.release().warm()))
+    assert end is not None
+    assert end.outcome == "loaded"
+    assert not any(report["poisoned"] for report in rig.web.reports)
 
 
 def test_an_engine_whose_api_hangs_is_told_as_poisoned_too(rig: Rig) -> None:
