@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
 import subprocess
@@ -42,10 +43,22 @@ class World:
     agent: AgentProcess
     sender: Celery
     key: LocalKeySigner
+    phase_s: float
     _seen: int = 0
+    _phase: tuple[str, float] = ("", math.inf)
+
+    @contextmanager
+    def phase(self, what: str) -> Iterator[None]:
+        """`TimeoutError` from whoever signs or waits in the block for longer than a phase may take."""
+        self._phase = (what, time.monotonic() + self.phase_s)
+        try:
+            yield
+        finally:
+            self._phase = ("", math.inf)
 
     def release(self, number: int) -> Release:
         """A signed version whose weights are its own, in the store."""
+        self._check()
         from tests.factories.adapters import adapter_files  # noqa: PLC0415
         from tests.unit.workers.node.kit import sign_contents  # noqa: PLC0415
 
@@ -63,15 +76,20 @@ class World:
         self._send("node.evict", command)
 
     def collect(self, end: str, *, at_least: int) -> list[dict[str, Any]]:
-        """Wait until so many more commands have ended, as they ought to or failed; their outcomes."""
+        """Wait until so many more commands have ended, as they ought to or failed; their outcomes.
+
+        Raises:
+            TimeoutError: nothing comes, or the phase is over. RuntimeError: the agent has ended.
+
+        """
         found: list[dict[str, Any]] = []
         until = time.monotonic() + PATIENCE_S
         while len(found) < at_least:
-            outcomes = self.web.outcomes[self._seen :]
-            self._seen += len(outcomes)
-            found += [each for each in outcomes if each["outcome"] in {end, "failed"}]
-            if time.monotonic() > until:
-                raise TimeoutError(f"the agent does not get on:\n{self.agent.text()[-2000:]}")
+            if outcomes := self.web.outcomes[self._seen :]:
+                self._seen += len(outcomes)
+                found += [each for each in outcomes if each["outcome"] in {end, "failed"}]
+                until = time.monotonic() + PATIENCE_S
+            self._check(until)
             time.sleep(0.001)
         return found
 
@@ -81,13 +99,22 @@ class World:
         now, most = (int(re.search(rf"{key}:\s+(\d+)", status)[1]) / 1024 for key in ("VmRSS", "VmHWM"))  # type: ignore[index]
         return now, most
 
+    def _check(self, until: float = math.inf) -> None:
+        (what, end), now = self._phase, time.monotonic()
+        if now > end:
+            raise TimeoutError(f"{what}: it took longer than {self.phase_s:g} s")
+        if (code := self.agent.process.poll()) is not None:
+            raise RuntimeError(f"{what}: the agent ended with {code}:\n{self.agent.text()[-2000:]}")
+        if now > until:
+            raise TimeoutError(f"{what}: the agent does not get on:\n{self.agent.text()[-2000:]}")
+
     def _send(self, task: str, command: object) -> None:
         self.sender.send_task(task, kwargs={"command": command}, queue=f"node.{self.node}")
 
 
 @contextmanager
-def node() -> Iterator[World]:
-    """Everything up and running, and gone afterwards."""
+def node(*, phase_s: float) -> Iterator[World]:
+    """Everything up and running, and gone afterwards; each phase may take so many seconds."""
     from tests.integration.workers.node.stage import AgentProcess, LocalWeb  # noqa: PLC0415
 
     with ExitStack() as stack:
@@ -100,10 +127,19 @@ def node() -> Iterator[World]:
         (folder / "keys.pem").write_text(key.public_pem())
         engine = stack.enter_context(_engine())
         agent = AgentProcess(_settings(folder, web.url, valkey.url, engine), folder / "agent.log")
-        stack.callback(agent.terminate)
+        stack.callback(_end, agent)
         sender = Celery("bench", broker=valkey.url, set_as_current=False)
         stack.callback(sender.close)
-        yield World("bench-1", web, agent, sender, key)
+        yield World("bench-1", web, agent, sender, key, phase_s)
+
+
+def _end(agent: AgentProcess) -> None:
+    """One that doesn't end when told to is not left behind, and is no sound end."""
+    try:
+        agent.terminate()
+    except subprocess.TimeoutExpired:
+        agent.kill()
+        raise
 
 
 def _settings(folder: Path, web: str, broker: str, engine: str) -> dict[str, str]:
