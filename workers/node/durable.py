@@ -56,13 +56,17 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """The JSON object at `path`, None when there is none.
 
     Raises:
-        ValueError: the file holds something else: somebody else wrote it, or the disk is damaged.
+        ValueError: the file holds something else, or can't be read: somebody else wrote it, or the disk is damaged.
 
     """
     try:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno not in LOST:
+            raise
+        raise ValueError(f"the disk has lost {path}: {error}") from error
     if not isinstance(value, dict):
         raise ValueError(f"{path} does not hold a JSON object")  # noqa: TRY004  # a wrong content, not a wrong argument
     return value
