@@ -257,19 +257,34 @@ class TgiEngine:
             self._start_with({})
 
     def _take_back(self) -> None:
-        """A change that a killed agent was about may hold what keeps the engine from starting: it is commanded anew."""
+        """A change that a killed agent was about may hold what keeps the engine from starting: it is commanded anew.
+
+        It may stand in the file alone, or in the book alone.
+        """
         sound = {adapter.name: adapter.root for adapter in self._book.listed()}
-        if sound != self._book.wanted:
+        if sound != self._book.wanted or not self._is_set(sound):
             self._want(sound)
 
     def _want(self, adapters: Mapping[str, str]) -> None:
         self._write_set(adapters)
         self._book.want(adapters)
 
+    def _is_set(self, adapters: Mapping[str, str]) -> bool:
+        """Whether the next start gives the engine these; without a file it has none."""
+        try:
+            return self._set_file.read_bytes() == _line(adapters)
+        except FileNotFoundError:
+            return not adapters
+
     def _write_set(self, adapters: Mapping[str, str]) -> None:
-        line = ",".join(f"{name}={root}" for name, root in sorted(adapters.items()))
         self._set_file.parent.mkdir(parents=True, exist_ok=True)
-        write_durably(self._set_file, f"LORA_ADAPTERS={line}\n".encode())
+        write_durably(self._set_file, _line(adapters))
+
+
+def _line(adapters: Mapping[str, str]) -> bytes:
+    """The set as its file says it."""
+    text = ",".join(f"{name}={root}" for name, root in sorted(adapters.items()))
+    return f"LORA_ADAPTERS={text}\n".encode()
 
 
 def _status(response: httpx.Response) -> int:

@@ -335,6 +335,35 @@ def test_a_change_that_a_killed_agent_left_half_done_is_taken_back(
     assert names(again) == {"lk-old"}
 
 
+@pytest.mark.parametrize("change", ["load", "unload"])
+def test_an_agent_killed_between_its_two_notes_of_a_change_leaves_nothing_of_it(
+    change: str, make: Make, fake: FakeTgiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the engine's next start would have files that are no version's, or are gone by then."""
+    killed = make()
+    killed.load(name="lk-old", path=write_adapter(tmp_path / "old", seed=9))
+
+    class KilledError(BaseException):
+        """The agent's process ends here."""
+
+    def kill(*_: object) -> None:
+        raise KilledError
+
+    if change == "load":
+        monkeypatch.setattr(killed._book, "want", kill)
+        with pytest.raises(KilledError):
+            killed.load(name="lk-torn", path=torn(tmp_path / "torn"))
+    else:
+        monkeypatch.setattr(killed, "_write_set", kill)
+        with pytest.raises(KilledError):
+            killed.unload("lk-old")
+    again = make()
+    expected = f"lk-old={tmp_path / 'old'}" if change == "load" else ""
+    assert fake.set_file.read_text() == f"LORA_ADAPTERS={expected}\n"
+    fake.restart()
+    assert again.boot().healthy
+
+
 def test_what_is_unloaded_while_a_set_waits_for_the_engine_is_not_brought_back(
     make: Make, fake: FakeTgiServer, tmp_path: Path
 ) -> None:
