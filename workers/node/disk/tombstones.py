@@ -35,15 +35,17 @@ class Tombstones:
         self._whole = folder / "whole"
         self._lock = Lock()
         folder.mkdir(parents=True, exist_ok=True)
-        found = ((path.stem, _read(path)) for path in folder.glob("lk-*.json"))
-        self._stones = {name: stone for name, stone in found if stone is not None}
+        found = {path.stem: _read(path) for path in folder.glob("lk-*.json")}
+        self._stones = {name: stone for name, stone in found.items() if stone is not None}
+        self._damaged = found.keys() - self._stones.keys()
 
     def make_whole(self, names: Iterable[str], *, grace_s: float) -> None:
-        """At the start: where notes were lost, any of these names may be read for the grace."""
-        if self._whole.exists():
-            return
-        for name in names:
+        """At the start: where notes were lost, any of these names may be read for the grace; so may damaged ones'."""
+        is_whole = self._whole.exists()
+        for name in self._damaged if is_whole else names:
             self.bury(name, grace_s=grace_s, delete=None)
+        if is_whole:
+            return
         try:
             write_durably(self._whole, b"")
         except OSError:

@@ -48,6 +48,22 @@ def test_files_of_a_damaged_tombstone_stay(tmp_path: Path) -> None:
     assert stones.due() == ("lk-a",)
 
 
+def test_files_of_a_damaged_tombstone_may_be_read_for_the_grace(tmp_path: Path) -> None:
+    """Nobody knows when they were unloaded; whoever is short of room must not take them from under an engine."""
+    clock = Clock()
+    stones = Tombstones(tmp_path, clock=clock)
+    stones.make_whole((), grace_s=10)
+    stones.bury("lk-a", grace_s=10)
+    (tmp_path / "lk-a.json").write_text("{")
+    stones = Tombstones(tmp_path, clock=clock)
+    stones.make_whole(("lk-a", "lk-b"), grace_s=10)
+    assert stones.may_be_read("lk-a")
+    assert not stones.may_be_read("lk-b")
+    clock.time += 11
+    assert not stones.may_be_read("lk-a")
+    assert stones.due() == ()
+
+
 def test_files_that_are_spared_may_be_read_as_long_as_before_and_are_not_due(tmp_path: Path) -> None:
     clock = Clock()
     stones = Tombstones(tmp_path, clock=clock)
