@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
-from workers.node.durable import read_json, remove, write_json
+from workers.node.durable import open_folder, read_json, remove, write_json
 from workers.node.errors import WebError, WebFailedError, WebRefusedError
 from workers.node.reports import Outcome, Web
 
@@ -45,7 +45,7 @@ class Outbox:
         self._folder = folder
         self._clock = clock
         self._lock = Lock()
-        folder.mkdir(parents=True, exist_ok=True)
+        open_folder(folder)
         paths = sorted(path for path in folder.glob("*.json") if path.stem.isdecimal())
         self._last = max((int(path.stem) for path in paths), default=0)
         found = ((path, _readable(path)) for path in paths)

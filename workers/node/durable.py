@@ -12,6 +12,13 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 LOST = frozenset({errno.EIO, errno.EBADMSG, errno.EUCLEAN})
 
 
+def open_folder(folder: Path) -> None:
+    """Make the folder for notes, and clear what a killed process was about to write there; nobody else may be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob(".*.tmp"):
+        path.unlink(missing_ok=True)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the folder's entries (new, renamed and removed names) durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

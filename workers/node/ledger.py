@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from workers.node.durable import FULL, read_json, write_whole
+from workers.node.durable import FULL, open_folder, read_json, write_whole
 from workers.node.reports import Outcome
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Ledger:
         self._folder = folder
         self._may_forget = may_forget
         self._unwritten: dict[str, Entry] = {}
-        folder.mkdir(parents=True, exist_ok=True)
+        open_folder(folder)
 
     def accept(self, engine_name: str, *, generation: int, act: Act) -> Order:
         """Note the command durably if it is news, and say what to do with it."""

@@ -95,8 +95,9 @@ def _drop(agent: Agent, drops: Iterable[Drop]) -> tuple[Drop, ...]:
 
 
 def _delete(agent: Agent, name: str) -> None:
-    agent.cache.delete(name)
+    # Last what has the rest done again, should this process end in between.
     agent.references.forget(name)
+    agent.cache.delete(name)
     agent.tombstones.lift(name)
 
 

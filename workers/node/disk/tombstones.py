@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
 
-from workers.node.durable import FULL, read_json, remove, write_durably, write_json
+from workers.node.durable import FULL, open_folder, read_json, remove, write_durably, write_json
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Tombstones:
         self._clock = clock
         self._whole = folder / "whole"
         self._lock = Lock()
-        folder.mkdir(parents=True, exist_ok=True)
+        open_folder(folder)
         found = {path.stem: _read(path) for path in folder.glob("lk-*.json")}
         self._stones = {name: stone for name, stone in found.items() if stone is not None}
         self._damaged = found.keys() - self._stones.keys()

@@ -5,7 +5,7 @@ import logging
 from pathlib import Path
 
 from registry.reports import ProbeReference
-from workers.node.durable import read_json
+from workers.node.durable import open_folder, read_json
 
 _log = logging.getLogger(__name__)
 
@@ -15,7 +15,7 @@ class References:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        open_folder(folder)
 
     def keep(self, engine_name: str, reference: ProbeReference | None) -> None:
         """Note it; None forgets an earlier one."""

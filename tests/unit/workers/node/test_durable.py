@@ -45,6 +45,14 @@ def test_a_note_that_the_disk_has_lost_is_as_good_as_a_damaged_one(
     assert READERS[name](tmp_path / name) is None
 
 
+@pytest.mark.parametrize("opened", [Ledger, References, Outbox, lambda folder: Tombstones(folder, clock=lambda: 0.0)])
+def test_what_a_killed_process_was_about_to_write_is_cleared(opened: Callable[[Path], object], tmp_path: Path) -> None:
+    (tmp_path / ".lk-a.json.tmp").write_text("{")
+    (tmp_path / "lk-b.json").write_text("{}")
+    opened(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["lk-b.json"]
+
+
 def test_a_note_that_can_not_be_read_for_another_reason_is_no_damaged_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

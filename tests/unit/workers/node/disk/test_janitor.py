@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from registry.reports import ProbeReference
 from tests.unit.workers.node.kit import Release, Rig
 from workers.node.agent import Agent
 from workers.node.commands import parse_evict, parse_fetch, parse_warm
@@ -128,6 +129,26 @@ def test_room_for_a_download_is_made_of_what_is_used_least(held: tuple[Agent, li
         Drop(releases[0].name, "pressure"),
     )
     assert make_room(agent, 1) == ()
+
+
+def test_an_agent_killed_while_it_drops_a_version_leaves_no_note_of_it(
+    held: tuple[Agent, list[Release]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, releases = held
+    name = releases[0].name
+    agent.references.keep(name, ProbeReference(prompt="p", base=(-1.0,), adapter=(-2.0,)))
+    delete = agent.cache.delete
+
+    def killed(doomed: str) -> None:
+        delete(doomed)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(agent.cache, "delete", killed)
+    agent.limits.now = Limits(disk_bytes=1)
+    with pytest.raises(KeyboardInterrupt):
+        keep_marks(agent, NOTHING)
+    assert not agent.cache.has(name)
+    assert agent.references.of(name) is None
 
 
 def test_a_version_that_fits_only_without_idle_ones_is_fetched(rig: Rig, held: tuple[Agent, list[Release]]) -> None:
