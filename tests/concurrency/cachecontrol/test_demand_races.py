@@ -13,6 +13,7 @@ from cachecontrol.models import Eviction, LoadRequest, Node, Residency, TenantHe
 from cachecontrol.selectors import residencies_with_relations
 from cachecontrol.services.demand import demand_version
 from cachecontrol.services.heat import count_requests
+from cachecontrol.services.lifecycle import cordon_node
 from cachecontrol.services.loads.turns import serve_queues
 from cachecontrol.services.reconcile import reconcile_version, sweep_residencies
 from cachecontrol.services.residencies import evict_version, warm_version
@@ -156,6 +157,25 @@ def _wait_until_somebody_waits() -> None:
         time.sleep(0.01)
 
 
+def test_a_node_that_is_cordoned_while_a_place_is_looked_for_gets_nothing(node: Node, version: Version) -> None:
+    """The demand saw the node open and waits for its row, which the operator's change has."""
+    is_closing = threading.Event()
+
+    def cordon() -> None:
+        with transaction.atomic():
+            cordon_node(actor=make_actor(), node=node)
+            is_closing.set()
+            _wait_until_somebody_waits()
+
+    def look() -> DemandState:
+        assert is_closing.wait(10)
+        return demander(version)()
+
+    _cordoned, state = race(cordon, look)
+    assert state is DemandState.QUEUED
+    assert not Residency.objects.filter(desired=Desired.GPU.value).exists()
+
+
 def test_two_workers_serving_one_queue_give_each_place_once() -> None:
     adapter = make_adapter()
     versions = [make_version(adapter=adapter) for _number in range(6)]
@@ -229,6 +249,43 @@ def test_heat_counts_each_record_once_however_late_its_transaction_commits(
     used_at = Residency.objects.get().last_used_at
     assert used_at is not None
     assert abs(used_at - heat.last_used_at) < timedelta(seconds=2)
+
+
+def test_a_use_is_noted_past_whoever_holds_another_row_and_nobody_waits_in_a_circle(
+    node: Node, version: Version, postgres: PostgresServer
+) -> None:
+    """Somebody has one residency's row and then wants the other's, in the order opposite to the counting's."""
+    versions = [version, make_version(adapter=version.adapter)]
+    for one in versions:
+        demander(one)()
+    first, second = Residency.objects.order_by("pk").values_list("pk", flat=True)
+    url = postgres.url(GATEWAY, database=str(connections["default"].settings_dict["NAME"]))
+    with psycopg.connect(url, autocommit=True) as gateway:
+        for one in versions:
+            record(gateway, one)
+    is_held, is_counted = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            Residency.objects.select_for_update().get(pk=second)
+            is_held.set()
+            assert is_counted.wait(60)
+            Residency.objects.select_for_update().get(pk=first)
+
+    def count() -> None:
+        try:
+            assert is_held.wait(10)
+            with connections["default"].cursor() as cursor:
+                cursor.execute("SET lock_timeout = '5s'")
+            until = time.monotonic() + 30
+            while not count_requests():
+                assert time.monotonic() < until, "others' transactions put it off for good"
+        finally:
+            is_counted.set()
+
+    assert errors_in(race(hold, count)) == []
+    assert Residency.objects.get(pk=first).last_used_at is not None
+    assert Residency.objects.get(pk=second).last_used_at is None
 
 
 @pytest.mark.parametrize("attempt", range(5))

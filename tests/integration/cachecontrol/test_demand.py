@@ -13,6 +13,7 @@ from cachecontrol.services.loads import turns
 from cachecontrol.services.loads.attempts import Demand
 from cachecontrol.services.loads.turns import serve_pool, serve_queues
 from cachecontrol.services.places import residents_of
+from cachecontrol.services.residencies import warm_version
 from cachecontrol.states import DemandState, Desired, ErrorClass, EvictionReason, LoadState, Outcome
 from registry.models import Adapter, AuditRecord, Tenant, Version
 from registry.states import Role
@@ -494,6 +495,17 @@ def test_what_was_used_since_it_was_looked_at_does_not_leave(versions: list[Vers
     assert not evict_victim(victim=Victim(known, None), **facts)
     backdate(residency, 7200, "last_demand_at")
     assert evict_victim(victim=Victim(known, None), **facts)
+
+
+def test_what_nobody_had_used_when_it_was_looked_at_does_not_leave_once_somebody_has(
+    versions: list[Version], small: Node
+) -> None:
+    warm_version(actor=make_actor(), node=small, version=versions[0])
+    (known,) = residents_of([small], half_life=timedelta(minutes=30))[small.pk]
+    assert known.used_at is None
+    demand(versions[0])
+    facts: dict[str, Any] = {"actor": gateway_actor(), "node": small, "asked_by": "", "reason": EvictionReason.ROOM}
+    assert not evict_victim(victim=Victim(known, None), **facts)
 
 
 def test_a_version_in_an_engine_that_is_not_well_is_loaded_where_one_is(version: Version, node: Node) -> None:

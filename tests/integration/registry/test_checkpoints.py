@@ -1,17 +1,20 @@
 """Signed checkpoints of the audit chains: made when due, kept in the store, never signed over what was changed."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from registry.actors import system_actor
 from registry.audit import append_record
 from registry.errors import AuditBroken, PermissionDenied
-from registry.models import AuditCheckpoint, AuditRecord
+from registry.models import AuditCheck, AuditCheckpoint, AuditRecord
 from registry.services.audit import checkpoints as service
 from registry.services.audit.checkpoints import chains_due, make_checkpoint, read_checkpoint
+from registry.services.audit.checks import begin_check
 from registry.services.keys import revoke_signing_key
 from registry.services.stores import checkpoint_store
 from registry.signing.checkpoints import open_checkpoint
@@ -274,6 +277,30 @@ def test_the_job_goes_on_past_a_broken_chain_and_says_so_loudly(tenant: Any, cap
     job.keep_audit()
     assert {found.chain for found in AuditCheckpoint.objects.all()} == {"globex"}
     assert any(record.levelname == "CRITICAL" and "acme" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize("troubled", ["tell_notices", "carry_on", "make_checkpoint", "begin_check"])
+def test_what_is_wrong_with_one_chain_keeps_no_other_from_its_checkpoint(
+    tenant: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, troubled: str
+) -> None:
+    make_tenant(name="globex")
+    grow()
+    grow("globex")
+    begin_check(actor=SYSTEM, tenant="globex")
+    AuditCheck.objects.update(moved_at=timezone.now() - timedelta(days=1))
+    if troubled == "begin_check":
+        tamper("UPDATE registry_auditrecord SET payload = 'x' WHERE chain = 'acme' AND seq = 1")
+    working = getattr(job, troubled)
+
+    def trip(**facts: Any) -> Any:
+        if facts.get("chain") == "globex":
+            return working(**facts)
+        raise RuntimeError(troubled)
+
+    monkeypatch.setattr(job, troubled, trip)
+    job.keep_audit()
+    assert "globex" in {found.chain for found in AuditCheckpoint.objects.all()}
+    assert any(record.exc_info and troubled in str(record.exc_info[1]) for record in caplog.records)
 
 
 def test_a_store_that_is_away_is_asked_again_later(

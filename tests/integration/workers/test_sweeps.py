@@ -3,6 +3,7 @@
 import os
 import time
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -26,6 +27,13 @@ from workers.validation import Facts, Report
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("store", "signer")]
 Messages = list[tuple[str, dict[str, Any]]]
+FORGETTING = (
+    "forget_old_answers",
+    "forget_old_changes",
+    "forget_old_deliveries",
+    "forget_old_sessions",
+    "tend_request_records",
+)
 
 
 def stalled(state: VersionState, *, seconds: float) -> Version:
@@ -55,6 +63,25 @@ def test_answers_to_requests_that_may_come_again_are_forgotten_after_a_day(sent:
         IdempotentAnswer.objects.create(**facts, created_at=timezone.now() - age)
     sweeps.sweep_all()
     assert list(IdempotentAnswer.objects.values_list("key", flat=True)) == ["new"]
+
+
+@pytest.mark.parametrize("troubled", FORGETTING)
+def test_rows_of_one_kind_that_can_not_be_forgotten_stop_neither_the_other_kinds_nor_what_comes_after(
+    sent: Messages, settings: Any, monkeypatch: pytest.MonkeyPatch, troubled: str
+) -> None:
+    reached: list[str] = []
+
+    def forget(name: str, **_facts: object) -> None:
+        reached.append(name)
+        if name == troubled:
+            raise RuntimeError(name)
+
+    for name in FORGETTING:
+        monkeypatch.setattr(sweeps, name, partial(forget, name))
+    version = stalled(VersionState.VALIDATING, seconds=settings.VALIDATE_DEADLINE_S + 1)
+    sweeps.sweep_all()
+    assert sorted(reached) == sorted(FORGETTING)
+    assert resent(sent) == [str(version.pk)]
 
 
 def test_retention_that_runs_by_itself_removes_what_is_old_once_a_day(sent: Messages) -> None:
