@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from cachecontrol.states import WORTH_ANOTHER_TRY, Desired, Observed, Tier
+from cachecontrol.reconcile import failed_for_good
+from cachecontrol.states import Desired, Observed, Tier
 
 # A report may be older than an outcome that overtook it: so long it proves nothing about what changed last.
 REPORT_LAG: Final = timedelta(seconds=3)
@@ -88,10 +89,11 @@ def is_overtaken(report: NodeReport, newest_at: datetime | None) -> bool:
 
 def is_broken(held: Held) -> bool:
     """Whether it failed for good: nothing more happens until somebody wants it again."""
-    return (
-        held.observed == Observed.FAILED
-        and held.acted_generation == held.generation
-        and held.error_class not in WORTH_ANOTHER_TRY
+    return failed_for_good(
+        observed=held.observed,
+        generation=held.generation,
+        acted_generation=held.acted_generation,
+        error_class=held.error_class,
     )
 
 

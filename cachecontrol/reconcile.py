@@ -8,7 +8,7 @@ generation; a node that has brought it to an end already only says so again.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from cachecontrol.states import Desired, NodeStatus, Observed
+from cachecontrol.states import WORTH_ANOTHER_TRY, Desired, NodeStatus, Observed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +111,11 @@ def decide(snapshot: Snapshot, now: datetime, *, timing: Timing) -> Decision:
     if snapshot.desired is Desired.GPU:
         return _unless_waiting(snapshot, now, timing, SendWarm())
     return _out_of_engine(snapshot, now, timing, SendEvict(keeps_files=True), otherwise=SendFetch())
+
+
+def failed_for_good(*, observed: str, generation: int, acted_generation: int, error_class: str) -> bool:
+    """Whether nothing more happens until somebody wants it again."""
+    return observed == Observed.FAILED and acted_generation == generation and error_class not in WORTH_ANOTHER_TRY
 
 
 def is_settled(*, desired: Desired, observed: Observed, generation: int, acted_generation: int) -> bool:

@@ -21,11 +21,11 @@ from cachecontrol.placement.facts import Readiness, Wanted
 from cachecontrol.policies import active_key, active_policy, policy_by_key, quota_usage
 from cachecontrol.policy.effective import PolicyInForce, built_in
 from cachecontrol.quotas import Bounds, Quotas, Resource
-from cachecontrol.reconcile import is_settled
+from cachecontrol.reconcile import failed_for_good, is_settled
 from cachecontrol.residents import Resident
 from cachecontrol.scoring.rates import add_hits, decayed, rate_per_h
 from cachecontrol.services.sizes import sizes_of
-from cachecontrol.states import WORTH_ANOTHER_TRY, Desired, EngineKind, NodeStatus, Observed
+from cachecontrol.states import Desired, EngineKind, NodeStatus, Observed
 from registry.models import Version
 from registry.states import VersionState
 from releases.models import Alias, AliasRevision, AliasSplit
@@ -204,19 +204,6 @@ def readiness_of(node: Node) -> Readiness:
     return Readiness.TAINTED if node.tainted else Readiness.READY
 
 
-def is_broken(residency: Residency) -> bool:
-    """Whether it failed for good: nothing more happens until somebody wants it again."""
-    return _failed_for_good(
-        observed=residency.observed,
-        is_acted=residency.acted_generation == residency.generation,
-        error_class=residency.error_class,
-    )
-
-
-def _failed_for_good(*, observed: str, is_acted: bool, error_class: str) -> bool:
-    return observed == Observed.FAILED and is_acted and error_class not in WORTH_ANOTHER_TRY
-
-
 def _resident_rows(
     nodes: Iterable[Node], desired: Desired, keys: Collection[int] | None
 ) -> Iterable[Mapping[str, Any]]:
@@ -267,7 +254,6 @@ def _splits_to(version_id: str) -> QuerySet[AliasSplit]:
 
 
 def _resident(row: Mapping[str, Any], facts: dict[str, Any]) -> Resident:
-    is_acted = row["acted_generation"] == row["generation"]
     desired = Desired(row["desired"])
     uses = (facts["used_at"], row["version_used_at"])
     return Resident(
@@ -277,7 +263,12 @@ def _resident(row: Mapping[str, Any], facts: dict[str, Any]) -> Resident:
         tenant=row["tenant"],
         rank=row["rank"] or 0,
         is_settled=_is_at_rest(row, desired),
-        is_broken=_failed_for_good(observed=row["observed"], is_acted=is_acted, error_class=row["error_class"]),
+        is_broken=failed_for_good(
+            observed=row["observed"],
+            generation=row["generation"],
+            acted_generation=row["acted_generation"],
+            error_class=row["error_class"],
+        ),
         is_hot=row["is_hot"],
         last_used_at=max((use for use in uses if use is not None), default=None),
         hits=row["hits"],

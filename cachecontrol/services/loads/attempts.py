@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cachecontrol.admission import Shed, expected_wait_s
+from cachecontrol.drift import is_broken
 from cachecontrol.models import LoadRequest, Residency
 from cachecontrol.policies import active_policy
 from cachecontrol.services import wishes
@@ -30,7 +31,6 @@ from cachecontrol.services.loads.refusals import (
 from cachecontrol.services.places import (
     USUAL_LOAD_MS,
     Spot,
-    is_broken,
     lock_pool,
     may_answer,
     spots_for,

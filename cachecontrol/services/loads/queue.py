@@ -11,12 +11,12 @@ from django.utils import timezone
 
 from cachecontrol import admission
 from cachecontrol.admission import WINDOW, Claim, Shed, Waiting
+from cachecontrol.drift import is_broken
 from cachecontrol.models import LoadRequest, Residency
 from cachecontrol.models.loads import OPEN
 from cachecontrol.policy.document import STANDARD_SLA
 from cachecontrol.policy.effective import PolicyInForce
 from cachecontrol.quotas import wait_for_load
-from cachecontrol.services.places import is_broken
 from cachecontrol.states import Desired, LoadState, Observed
 from cachecontrol.transitions import move_load
 from registry import dispatch

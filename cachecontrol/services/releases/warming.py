@@ -8,11 +8,12 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from cachecontrol.drift import is_broken
 from cachecontrol.errors import NoCapacity, NodeRefused, VersionNotServable
 from cachecontrol.models import Residency
 from cachecontrol.services import wishes
 from cachecontrol.services.loads.placing import fits_on
-from cachecontrol.services.places import Spot, is_broken, may_answer, readiness_of, spots_for, wanted_of
+from cachecontrol.services.places import Spot, may_answer, readiness_of, spots_for, wanted_of
 from cachecontrol.services.residencies import warm_version
 from cachecontrol.states import Desired, Observed
 from registry.actors import Actor
