@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 from uuid import UUID
 
-from django.db.models import F
+from django.db.models import Count, F
 from django.utils import timezone
 
 from cachecontrol.models import Node, Residency
@@ -68,15 +68,19 @@ def guaranteed_on(node: Node, policy: PolicyInForce) -> dict[UUID, str]:
     Of what a tenant has beyond its floor each of its nodes gives up an equal part at most, since none knows of another.
     """
     floors = floors_of(policy.quotas, Resource.DISK_BYTES)
-    if not floors:
+    here = _on_disk(node, floors) if floors else {}
+    if not here:
         return {}
     base_model_id = node.base_revision.base_model_id
-    used = quota_usage(base_model_id=base_model_id, tenants=floors)
-    return {
-        version_id: name
-        for tenant, amounts in used.items()
-        for version_id, name in _kept(node, tenant, amounts[Resource.DISK_BYTES] - floors[tenant]).items()
-    }
+    used, shares = quota_usage(base_model_id=base_model_id, tenants=here), _shares(base_model_id, here)
+    sizes = sizes_of(version_id for names in here.values() for version_id in names)
+    guaranteed = {}
+    for tenant, names in here.items():
+        lent = used.get(tenant, {}).get(Resource.DISK_BYTES, 0) - floors[tenant]
+        held = ((key, sizes[key]) for key in names)
+        kept = kept_by_floor(held, lent=max(0, lent) // max(1, shares.get(tenant, 1)))
+        guaranteed.update({key: names[key] for key in kept})
+    return guaranteed
 
 
 def expendable_on(node: Node, policy: PolicyInForce) -> list[str]:
@@ -99,14 +103,29 @@ def expendable_on(node: Node, policy: PolicyInForce) -> list[str]:
     return [names[version_id] for version_id in order if version_id in names]
 
 
-def _kept(node: Node, tenant: str, lent: int) -> dict[UUID, str]:
-    own = Residency.objects.filter(version__adapter__tenant__name=tenant, desired=Desired.DISK.value)
-    shares = own.filter(node__base_revision__base_model=node.base_revision.base_model_id).values("node").distinct()
-    here = own.filter(node=node).order_by(F("last_used_at").asc(nulls_first=True), "pk")
-    names = dict(here.values_list("version_id", "version__engine_name"))
-    sizes = sizes_of(names)
-    kept = kept_by_floor(((key, sizes[key]) for key in names), lent=max(0, lent) // max(1, shares.count()))
-    return {key: names[key] for key in kept}
+def _on_disk(node: Node, tenants: Iterable[str]) -> dict[str, dict[UUID, str]]:
+    """By tenant, its files on the node's disk and out of its engine, the longest unused first: names by version id."""
+    found: dict[str, dict[UUID, str]] = {}
+    own = Residency.objects.filter(
+        node=node, desired=Desired.DISK.value, version__adapter__tenant__name__in=list(tenants)
+    )
+    rows = own.order_by(F("last_used_at").asc(nulls_first=True), "pk")
+    for tenant, version_id, name in rows.values_list(
+        "version__adapter__tenant__name", "version_id", "version__engine_name"
+    ):
+        found.setdefault(tenant, {})[version_id] = name
+    return found
+
+
+def _shares(base_model_id: int, tenants: Iterable[str]) -> dict[str, int]:
+    """On how many nodes of the base model each tenant has files that are out of an engine."""
+    held = Residency.objects.filter(
+        node__base_revision__base_model=base_model_id,
+        desired=Desired.DISK.value,
+        version__adapter__tenant__name__in=list(tenants),
+    )
+    counted = held.order_by().values_list("version__adapter__tenant__name")
+    return dict(counted.annotate(nodes=Count("node", distinct=True)))
 
 
 def _free(need: Need, spots: Collection[Spot], policy: PolicyInForce, desired: Desired) -> list[Resident]:

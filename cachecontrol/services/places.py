@@ -18,7 +18,7 @@ from django.utils import timezone
 from cachecontrol.engines import CAPABILITIES
 from cachecontrol.models import Node, Residency
 from cachecontrol.placement.facts import Readiness, Wanted
-from cachecontrol.policies import active_key, active_policy, policy_by_key, quota_usage
+from cachecontrol.policies import active_key, policy_by_key, quota_usage
 from cachecontrol.policy.effective import PolicyInForce, built_in
 from cachecontrol.quotas import Bounds, Quotas, Resource
 from cachecontrol.reconcile import failed_for_good, is_settled
@@ -154,19 +154,6 @@ def spots_for(version: Version, *, node: str | None = None) -> list[Spot]:
 
 def _policy_read_with(node: Node, key: int | None) -> PolicyInForce:
     return built_in(node.base_revision.base_model.name) if key is None else policy_by_key(key)
-
-
-class Policies:
-    """Each base model's policy, read once."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, PolicyInForce] = {}
-
-    def of(self, node: Node) -> PolicyInForce:
-        key = node.base_revision.base_model_id
-        if key not in self._known:
-            self._known[key] = active_policy(node)
-        return self._known[key]
 
 
 def residents_of(

@@ -1,7 +1,8 @@
 """What has been idle for too long, or is above a water mark, goes one tier down; the least worth keeping first."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -10,6 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from cachecontrol.models import Node
+from cachecontrol.policies import active_policy
 from cachecontrol.policy.cache import EvictionPolicy
 from cachecontrol.policy.effective import PolicyInForce
 from cachecontrol.residents import MIB, Resident, why_kept
@@ -21,7 +23,7 @@ from cachecontrol.services import wishes
 from cachecontrol.services.disks import guaranteed_on
 from cachecontrol.services.evictions import REMOTE, Verdict, record_eviction, was_used_since, words_for
 from cachecontrol.services.pins import staying_versions
-from cachecontrol.services.places import Policies, places_on, residents_of
+from cachecontrol.services.places import places_on, residents_of
 from cachecontrol.states import Desired, EvictionReason, NodeStatus, Tier
 from registry.actors import system_actor
 from registry.errors import StaleState
@@ -37,22 +39,52 @@ class _Leaving:
     scored_by: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """What is on the nodes of one base model, read once for all of them: residents by node, and who may not leave."""
+
+    in_engine: Mapping[int, list[Resident]]
+    on_disk: Mapping[int, list[Resident]]
+    pinned: Collection[UUID]
+
+
 def expire_residents() -> int:
     """Look through every node that is up; how many versions went one tier down. One node's trouble stops no other."""
-    policies, done = Policies(), 0
+    by_model: defaultdict[int, list[Node]] = defaultdict(list)
     for node in nodes_with_relations().filter(status=NodeStatus.UP.value).order_by("pk"):
+        by_model[node.base_revision.base_model_id].append(node)
+    return sum(_expire_all(nodes) for nodes in by_model.values())
+
+
+def _expire_all(nodes: list[Node]) -> int:
+    """Of the nodes of one base model, which have one policy."""
+    try:
+        policy = active_policy(nodes[0])
+        pool = _read(nodes, policy)
+    except Exception:
+        logger.exception("the nodes of %s are looked through again by the next pass", nodes[0].base_revision)
+        return 0
+    done = 0
+    for node in nodes:
         try:
-            done += _expire(node, policies.of(node))
+            done += _expire(node, policy, pool)
         except Exception:
             logger.exception("node %s is looked through again by the next pass", node)
     return done
 
 
-def _expire(node: Node, policy: PolicyInForce) -> int:
-    now, half_life = timezone.now(), policy.scoring.half_life
-    pinned = staying_versions(policy.document)
-    in_engine = residents_of([node], half_life=half_life).get(node.pk, [])
-    on_disk = residents_of([node], half_life=half_life, desired=Desired.DISK).get(node.pk, [])
+def _read(nodes: list[Node], policy: PolicyInForce) -> _Pool:
+    half_life = policy.scoring.half_life
+    return _Pool(
+        in_engine=residents_of(nodes, half_life=half_life),
+        on_disk=residents_of(nodes, half_life=half_life, desired=Desired.DISK),
+        pinned=staying_versions(policy.document),
+    )
+
+
+def _expire(node: Node, policy: PolicyInForce, pool: _Pool) -> int:
+    now, pinned = timezone.now(), pool.pinned
+    in_engine, on_disk = pool.in_engine.get(node.pk, []), pool.on_disk.get(node.pk, [])
     leaving = {Desired.GPU: _from_engine(node, policy, in_engine, pinned, now)}
     leaving[Desired.DISK] = _from_disk(node, policy, in_engine, on_disk, pinned, now)
     return sum(_step_down(node, policy, one, desired=desired) for desired, found in leaving.items() for one in found)

@@ -12,6 +12,7 @@ from cachecontrol import events
 from cachecontrol.models import Eviction, LoadRequest, Node, Residency, TenantHeat, VersionHeat
 from cachecontrol.selectors import residencies_with_relations
 from cachecontrol.services.demand import demand_version
+from cachecontrol.services.estimates import estimate_tiers
 from cachecontrol.services.heat import count_requests
 from cachecontrol.services.lifecycle import cordon_node
 from cachecontrol.services.loads.turns import serve_queues
@@ -286,6 +287,33 @@ def test_a_use_is_noted_past_whoever_holds_another_row_and_nobody_waits_in_a_cir
     assert errors_in(race(hold, count)) == []
     assert Residency.objects.get(pk=first).last_used_at is not None
     assert Residency.objects.get(pk=second).last_used_at is None
+
+
+def test_tiers_are_estimated_past_a_row_that_somebody_holds(node: Node, version: Version) -> None:
+    for one in (version, make_version(adapter=version.adapter)):
+        demander(one)()
+        tell(node, one, Outcome.LOADED)
+    Residency.objects.update(tier="", tier_is_estimate=False)
+    first, second = Residency.objects.order_by("pk").values_list("pk", flat=True)
+    is_held, is_done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            Residency.objects.select_for_update().get(pk=first)
+            is_held.set()
+            assert is_done.wait(60)
+
+    def estimate() -> None:
+        try:
+            assert is_held.wait(10)
+            with connections["default"].cursor() as cursor:
+                cursor.execute("SET lock_timeout = '5s'")
+            assert estimate_tiers() == 1
+        finally:
+            is_done.set()
+
+    assert errors_in(race(hold, estimate)) == []
+    assert [Residency.objects.get(pk=key).tier for key in (first, second)] == ["", "gpu"]
 
 
 @pytest.mark.parametrize("attempt", range(5))
