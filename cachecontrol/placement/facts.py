@@ -113,7 +113,8 @@ class PlannedVersion:
         weight: its tenant's priority weight: how much the latency of its requests counts where ranks mix.
         is_pinned: wanted in a GPU slot whatever its rate.
         min_replicas: on at least so many nodes whatever its rate.
-        is_wanted_on_release: it is the target of an alias that just moved, or a schedule or a prediction wants it warm.
+        is_wanted_on_release: a schedule wants it warm now. What releases hold counts by ``min_replicas``, what
+            is predicted by its rate.
         unwanted_on: names of the nodes that it was taken from by hand, or that had no room for it: it isn't brought
             back there.
 

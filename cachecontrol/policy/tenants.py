@@ -94,7 +94,11 @@ class ScheduledPrewarm(Section):
 
 
 class Prewarm(Section):
-    """``on_release``: before an alias moves; ``predicted``: what is likely to be asked for soon, where room is free."""
+    """What is loaded before anybody asks for it.
+
+    ``on_release``: what aliases send requests to, once they have been moved; ``predicted``: what is likely to be asked
+    for soon, where room is free.
+    """
 
     on_release: bool = True
     predicted: bool = False
