@@ -13,7 +13,7 @@ from cachecontrol.scoring.rates import decayed, rate_per_h
 from cachecontrol.selectors import residencies_with_relations
 from registry.actors import Actor
 from registry.models import Version
-from registry.permissions import Action, require_on_platform
+from registry.permissions import Action, require_on_platform, sees_all_tenants
 
 _LAST = 5
 
@@ -38,7 +38,7 @@ def list_evictions(*, actor: Actor) -> QuerySet[Eviction]:
     """Every eviction of versions of tenants that the actor may see."""
     require_on_platform(actor, Action.VIEW_PLATFORM)
     found = evictions_with_relations()
-    if actor.kind == "system" or actor.is_platform_admin:
+    if sees_all_tenants(actor):
         return found
     return found.filter(version__adapter__tenant__in=list(actor.roles))
 

@@ -20,7 +20,7 @@ from cachecontrol.states import Desired, LoadState, NodeStatus, Observed, Tier
 from registry.actors import Actor
 from registry.errors import NotFound
 from registry.models import Tenant, Version
-from registry.permissions import Action, require_on_platform
+from registry.permissions import Action, require_on_platform, sees_all_tenants
 from registry.selectors import versions_with_relations
 
 # How far back loads are looked at for their times.
@@ -31,6 +31,7 @@ _MOVING: Final = (Observed.FETCHING.value, Observed.LOADING.value, Observed.DRAI
 _GONE: Final = Q(desired=Desired.ABSENT.value, observed=Observed.ABSENT.value)
 _GAVE_UP: Final = Q(observed=Observed.FAILED.value, acted_generation=F("generation"))
 IN_WORK: Final = (Q(observed__in=_MOVING) | Q(generation__gt=F("acted_generation"))) & ~_GAVE_UP
+_DRIFTS: Final = ("unknown", "mismatched")
 _IN_ENGINE: Final = (Tier.GPU.value, Tier.CPU.value)
 
 
@@ -104,7 +105,7 @@ def list_pool_nodes(*, actor: Actor, text: str = "", standing: str = "") -> Quer
     ``text`` is part of the name of a node or its base model, ``standing`` one of ``STANDINGS``.
     """
     require_on_platform(actor, Action.VIEW_PLATFORM)
-    found = nodes_with_relations().defer("base_revision__description")
+    found = nodes_with_relations()
     if text:
         found = found.filter(Q(name__icontains=text) | Q(base_revision__base_model__name__icontains=text))
     return found.filter(STANDINGS[standing]) if standing in STANDINGS else found
@@ -172,7 +173,7 @@ def list_loads(*, actor: Actor, most: int, node: Node | None = None) -> list[Loa
     found = LoadRequest.objects.select_related("node", "version__adapter__tenant").filter(state__in=OPEN)
     if node is not None:
         found = found.filter(node=node)
-    if not _sees_all(actor):
+    if not sees_all_tenants(actor):
         found = found.filter(tenant__in=list(actor.roles))
     rows = list(found.order_by("enqueued_at", "pk")[: most + 1])
     placed = [row for row in rows if row.node_id is not None]
@@ -196,15 +197,21 @@ def version_of(*, owner: Tenant, adapter: str, name: str) -> Version:
     return version
 
 
-def drift_seen(*, actor: Actor, node: Node) -> dict[str, list[str]]:
-    """What the node's engine had that it shouldn't. Members are told names of their own tenants' versions alone."""
-    found = {kind: list(node.drift.get(kind, ())) for kind in ("unknown", "mismatched")}
-    names = {name for each in found.values() for name in each}
-    if _sees_all(actor) or not names:
+def drift_seen(*, actor: Actor, nodes: Iterable[Node]) -> dict[int, dict[str, list[str]]]:
+    """What each node's engine had that it shouldn't, by the node's primary key.
+
+    A name tells of an adapter and its version: members are told names of their own tenants' versions alone.
+    """
+    found = {node.pk: {kind: list(node.drift.get(kind, ())) for kind in _DRIFTS} for node in nodes}
+    names = {name for drift in found.values() for each in drift.values() for name in each}
+    if sees_all_tenants(actor) or not names:
         return found
     own = Version.objects.filter(engine_name__in=names, adapter__tenant__in=list(actor.roles))
-    known = set(own.values_list("engine_name", flat=True))
-    return {kind: [name for name in each if name in known] for kind, each in found.items()}
+    told = set(own.values_list("engine_name", flat=True))
+    return {
+        key: {kind: [name for name in each if name in told] for kind, each in drift.items()}
+        for key, drift in found.items()
+    }
 
 
 def _named(actor: Actor, nodes: Iterable[int]) -> Sequence[Residency]:
@@ -219,8 +226,4 @@ _MOST_SLOTS: Final = 64
 
 
 def _seen(actor: Actor, held: QuerySet[Residency]) -> QuerySet[Residency]:
-    return held if _sees_all(actor) else held.filter(version__adapter__tenant__in=list(actor.roles))
-
-
-def _sees_all(actor: Actor) -> bool:
-    return actor.kind == "system" or actor.is_platform_admin
+    return held if sees_all_tenants(actor) else held.filter(version__adapter__tenant__in=list(actor.roles))

@@ -13,7 +13,7 @@ from cachecontrol.states import WORTH_ANOTHER_TRY, Desired, NodeStatus, Observed
 from registry.actors import Actor
 from registry.errors import NotFound
 from registry.models import BaseModel, Tenant, Version
-from registry.permissions import Action, require_on_platform
+from registry.permissions import Action, require_on_platform, sees_all_tenants
 from registry.ports import Holder
 from registry.states import VersionState
 from releases.models import Alias, AliasRevision
@@ -59,7 +59,7 @@ def list_nodes(*, actor: Actor) -> QuerySet[Node]:
     """Each with ``residencies`` as far as they belong to tenants that the actor may see, but for what is gone."""
     require_on_platform(actor, Action.VIEW_PLATFORM)
     held = residencies_with_relations().exclude(_GONE).order_by("pk")
-    if not (actor.kind == "system" or actor.is_platform_admin):
+    if not sees_all_tenants(actor):
         held = held.filter(version__adapter__tenant__in=list(actor.roles))
     return nodes_with_relations().prefetch_related(Prefetch("residencies", queryset=held))
 

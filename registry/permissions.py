@@ -133,9 +133,14 @@ def allows_in_tenant(actor: Actor, action: Action, tenant_id: int, *, roles: fro
     return bool(actor.roles.get(tenant_id, frozenset()) & (ROLES_FOR[action] if roles is None else roles))
 
 
+def sees_all_tenants(actor: Actor) -> bool:
+    """Whether everything of every tenant may be told to ``actor``, and not that of its own tenants alone."""
+    return actor.kind == "system" or actor.is_platform_admin
+
+
 def can_see_tenant(actor: Actor, tenant_id: int) -> bool:
     """Whether the tenant's existence may be told to ``actor``."""
-    return actor.kind == "system" or actor.is_platform_admin or bool(actor.roles.get(tenant_id))
+    return sees_all_tenants(actor) or bool(actor.roles.get(tenant_id))
 
 
 def require_in_tenant(actor: Actor, action: Action, tenant_id: int, *, roles: frozenset[Role] | None = None) -> None:

@@ -1,9 +1,10 @@
 """What the API answers: plain JSON documents made from models."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cachecontrol.explanations import Explanation
+from cachecontrol.fleet import drift_seen
 from cachecontrol.models import Eviction, LoadRequest, Node, Residency
 from cachecontrol.requests.period import Period
 from cachecontrol.requests.usage import TenantUsage, UsageBy, UsageFigures
@@ -11,7 +12,7 @@ from cachecontrol.services.loads.attempts import Demand
 from cachecontrol.states import Desired, Tier
 from registry.actors import Actor
 from registry.models import Tenant
-from registry.permissions import can_see_tenant
+from registry.permissions import can_see_tenant, sees_all_tenants
 
 Document = dict[str, Any]
 
@@ -20,8 +21,18 @@ def node_document(
     node: Node, residencies: Iterable[Residency] = (), *, actor: Actor, token: str | None = None
 ) -> Document:
     """A node with what ``actor`` may see on it. The token's text is there only in the answers that make one."""
-    seen = list(residencies)
-    shown: Document = {
+    shown = _node(node, residencies, drift_seen(actor=actor, nodes=[node])[node.pk])
+    return shown if token is None else {**shown, "token": token}
+
+
+def node_documents(nodes: Sequence[Node], *, actor: Actor) -> list[Document]:
+    """Nodes of ``list_nodes`` with what ``actor`` may see on them."""
+    drift = drift_seen(actor=actor, nodes=nodes)
+    return [_node(node, node.residencies.all(), drift[node.pk]) for node in nodes]
+
+
+def _node(node: Node, residencies: Iterable[Residency], drift: Mapping[str, Sequence[str]]) -> Document:
+    return {
         "name": node.name,
         "engine_kind": node.engine_kind,
         "engine_url": node.engine_url,
@@ -34,12 +45,11 @@ def node_document(
         "memory_bytes": node.memory_bytes,
         "status": node.status,
         **_health_of(node),
-        "drift": _drift_of(node, seen, actor),
+        "drift": drift,
         "boot_id": node.boot_id or None,
         "last_seen_at": node.last_seen_at,
-        "residencies": [residency_document(residency) for residency in seen],
+        "residencies": [residency_document(residency) for residency in residencies],
     }
-    return shown if token is None else {**shown, "token": token}
 
 
 def _health_of(node: Node) -> Document:
@@ -56,15 +66,6 @@ def _health_of(node: Node) -> Document:
         "disk_used_bytes": node.disk_used_bytes,
         "disk_free_bytes": node.disk_free_bytes,
     }
-
-
-def _drift_of(node: Node, seen: Iterable[Residency], actor: Actor) -> Document:
-    """A name tells of an adapter and its version: members are told those of their own tenants."""
-    found = {kind: node.drift.get(kind, []) for kind in ("unknown", "mismatched")}
-    if _sees_all(actor):
-        return found
-    own = {residency.version.engine_name for residency in seen}
-    return {kind: [name for name in names if name in own] for kind, names in found.items()}
 
 
 def residency_document(residency: Residency) -> Document:
@@ -114,7 +115,7 @@ def eviction_document(eviction: Eviction, actor: Actor) -> Document:
     version, runner_up = eviction.version, eviction.runner_up
     tenant = version.adapter.tenant
     sees_runner_up = runner_up is not None and can_see_tenant(actor, runner_up.adapter.tenant_id)
-    sees_asker = eviction.asked_by != "" and (_sees_all(actor) or eviction.asked_by == tenant.name)
+    sees_asker = eviction.asked_by != "" and (sees_all_tenants(actor) or eviction.asked_by == tenant.name)
     return {
         "node": eviction.node.name,
         "tenant": tenant.name,
@@ -186,7 +187,3 @@ def _load_document(load: LoadRequest) -> Document:
         "since": load.enqueued_at,
         "until": load.deadline_at,
     }
-
-
-def _sees_all(actor: Actor) -> bool:
-    return actor.kind == "system" or actor.is_platform_admin

@@ -6,9 +6,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from cachecontrol.api.answers import NewNodeAnswer, NodeAnswer, ResidencyAnswer
-from cachecontrol.api.documents import node_document, residency_document
+from cachecontrol.api.documents import node_document, node_documents, residency_document
 from cachecontrol.api.inputs import EvictInput, NodeFilters, NodeInput, PlaceInput
-from cachecontrol.models import Node
 from cachecontrol.selectors import find_node, get_node, list_nodes
 from cachecontrol.services.nodes import NodeFacts, register_node, rotate_node_token
 from cachecontrol.services.residencies import evict_version, warm_version
@@ -18,7 +17,7 @@ from registry.api.authentication import actor_of
 from registry.api.bodies import read_input
 from registry.api.rest.etags import answer
 from registry.api.rest.filters import read_filters
-from registry.api.rest.pagination import page
+from registry.api.rest.pagination import page_at_once
 from registry.api.rest.schema import listed
 from registry.api.rest.views import ApiView
 from registry.models import Version
@@ -33,7 +32,7 @@ class NodesView(ApiView):
     def get(self, request: Request) -> Response:
         actor = actor_of(request)
         nodes = list_nodes(actor=actor).filter(**read_filters(request, NodeFilters))
-        return page(request, nodes, ordering=("name",), document=partial(_with_residencies, actor=actor))
+        return page_at_once(request, nodes, ordering=("name",), documents=partial(node_documents, actor=actor))
 
     @extend_schema(operation_id="register_node", request=NodeInput, responses={201: NewNodeAnswer})
     def post(self, request: Request) -> Response:
@@ -52,7 +51,8 @@ class NodeView(ApiView):
     @extend_schema(operation_id="get_node", responses={200: NodeAnswer})
     def get(self, request: Request, node: str) -> Response:
         actor = actor_of(request)
-        return answer(_with_residencies(get_node(actor=actor, name=node), actor=actor), request)
+        found = get_node(actor=actor, name=node)
+        return answer(node_document(found, found.residencies.all(), actor=actor), request)
 
 
 class RotateTokenView(ApiView):
@@ -87,10 +87,6 @@ class EvictView(ApiView):
         version, to = _operated(actor, body), Desired(body["to"])
         residency = evict_version(actor=actor, node=find_node(name=node), version=version, to=to)
         return Response(residency_document(residency), status=202)
-
-
-def _with_residencies(node: Node, *, actor: Actor) -> dict[str, Any]:
-    return node_document(node, node.residencies.all(), actor=actor)
 
 
 def _operated(actor: Actor, body: dict[str, Any]) -> Version:

@@ -9,7 +9,7 @@ from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
 from registry.actors import Actor
-from registry.permissions import Action, require_on_platform
+from registry.permissions import Action, require_on_platform, sees_all_tenants
 
 HOUR: Final = timedelta(hours=1)
 _DAY: Final = timedelta(days=1)
@@ -58,7 +58,7 @@ def glance(*, actor: Actor, now: datetime) -> Glance | None:
         "until": now,
         "day": _DAY,
         "slice": SLICE,
-        "all": actor.is_platform_admin,
+        "all": sees_all_tenants(actor),
         "tenants": list(actor.roles),
     }
     rows = _read(inputs)

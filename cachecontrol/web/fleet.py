@@ -28,7 +28,7 @@ from cachecontrol.states import EngineKind, Tier
 from cachecontrol.web.standing import Mark, marks_of
 from cachecontrol.web.words import WORDS
 from registry.models import BaseModelRevision
-from registry.permissions import Action
+from registry.permissions import Action, sees_all_tenants
 from registry.web.page import Page
 from registry.web.paging import page_of
 
@@ -95,7 +95,7 @@ class FleetPage(Page):
         loads = list_loads(actor=self.actor, most=_LOADS)
         facts = {"pools": list(_pools(rows)), "nodes": nodes, "filters": filters, "is_filtered": any(asked.values())}
         facts |= {"loads": loads[:_LOADS], "has_more_loads": len(loads) > _LOADS}
-        facts |= {"count": count_fleet(actor=self.actor), "sees_all": self.actor.is_platform_admin}
+        facts |= {"count": count_fleet(actor=self.actor), "sees_all": sees_all_tenants(self.actor)}
         return self.show({**facts, "is_changing": bool(loads) or any(row.is_changing for row in rows)})
 
 
@@ -115,7 +115,10 @@ class NodePage(Page):
         tier = request.GET.get("tier", "")
         held = page_of(request, list_on_node(actor=self.actor, node=found, tier=tier), ordering=("pk",))
         facts = {"row": row, "node": found, "tier": tier, "held": held, "tiers": ["", *Tier, "moving"]}
-        facts |= {"drift": drift_seen(actor=self.actor, node=found), "sees_all": self.actor.is_platform_admin}
+        facts |= {
+            "drift": drift_seen(actor=self.actor, nodes=[found])[found.pk],
+            "sees_all": sees_all_tenants(self.actor),
+        }
         facts |= {"loads": list_loads(actor=self.actor, most=_LOADS, node=found)[:_LOADS]}
         facts |= {"evictions": list_evictions(actor=self.actor).filter(node=found).order_by("-at", "-pk")[:_SHOWN]}
         return self.show({**facts, "capabilities": CAPABILITIES[EngineKind(found.engine_kind)]})

@@ -65,7 +65,7 @@ class Meaning:
 
 
 def meaning_of(policy: PolicyInForce, base_model: BaseModel) -> Meaning:
-    nodes = nodes_with_relations().defer("base_revision__description").filter(base_revision__base_model=base_model)
+    nodes = nodes_with_relations().filter(base_revision__base_model=base_model)
     return Meaning(values_of(policy.document), limits_on(policy, list(nodes.order_by("name")[:_NODES])))
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from cachecontrol.models import Eviction
 from registry.actors import Actor
-from registry.permissions import can_see_tenant
+from registry.permissions import can_see_tenant, sees_all_tenants
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,6 @@ class SeenEviction:
 
 def told_to(actor: Actor, eviction: Eviction) -> SeenEviction:
     runner_up, tenant = eviction.runner_up, eviction.version.adapter.tenant
-    sees_all = actor.kind == "system" or actor.is_platform_admin
     is_told = runner_up is not None and can_see_tenant(actor, runner_up.adapter.tenant_id)
-    asked_by = eviction.asked_by if sees_all or eviction.asked_by == tenant.name else ""
+    asked_by = eviction.asked_by if sees_all_tenants(actor) or eviction.asked_by == tenant.name else ""
     return SeenEviction(eviction, runner_up=str(runner_up) if is_told else "", asked_by=asked_by)

@@ -37,12 +37,23 @@ def page(
     document: Callable[[Row], Document],
     ordering: Sequence[str] = ("-created_at", "-pk"),
 ) -> Response:
+    """Answer one page, whose documents are made one by one by ``document``; else as ``page_at_once``."""
+    return page_at_once(request, queryset, documents=lambda rows: [document(row) for row in rows], ordering=ordering)
+
+
+def page_at_once(
+    request: Request,
+    queryset: QuerySet[Row],
+    *,
+    documents: Callable[[Sequence[Row]], list[Document]],
+    ordering: Sequence[str] = ("-created_at", "-pk"),
+) -> Response:
     """Answer one page: ``{"results": [document, …], "next": cursor or null}``.
 
     Args:
         request: its ``cursor`` and ``limit`` say which page.
         queryset: everything that may be seen and that the filters let through; not sliced.
-        document: makes the answer of one row.
+        documents: makes the answers of the page's rows, for what is to be asked once for all of them.
         ordering: lookups that together are unique, none of them nullable; a leading ``-`` means descending.
 
     Raises ``InvalidInput`` for a cursor that this list did not give, and for filters that the view has not read.
@@ -61,7 +72,7 @@ def page(
     more = len(rows) > limit
     shown = rows[:limit]
     following = keys.cursor_at(shown[-1]) if more else None
-    return Response({"results": [document(row) for row in shown], "next": following})
+    return Response({"results": documents(shown), "next": following})
 
 
 def whole(documents: Sequence[Document]) -> Response:

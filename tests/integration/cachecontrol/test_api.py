@@ -4,6 +4,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from cachecontrol.models import Node, Residency
@@ -207,6 +209,30 @@ def test_names_of_others_in_an_engine_are_not_shown(node: Node, version: Version
         {"unknown": [], "mismatched": [theirs]},
         {"unknown": [], "mismatched": []},
     ]
+
+
+def test_a_member_is_told_of_its_own_version_in_an_engine_where_nobody_wants_it(node: Node, version: Version) -> None:
+    strange = {"unknown": [version.engine_name], "mismatched": []}
+    Node.objects.update(drift=strange)
+    own = member(version.adapter.tenant, Role.VIEWER)
+    assert own.get("/api/v1/nodes/n1").json()["drift"] == strange
+    assert own.get("/api/v1/nodes").json()["results"][0]["drift"] == strange
+
+
+def test_a_list_of_nodes_with_drift_asks_no_more_often_for_more_of_them(node: Node, version: Version) -> None:
+    own = member(version.adapter.tenant, Role.VIEWER)
+
+    def asked() -> int:
+        Node.objects.update(drift={"unknown": [version.engine_name], "mismatched": []})
+        with CaptureQueriesContext(connection) as queries:
+            assert own.get("/api/v1/nodes").status_code == 200
+        return len(queries)
+
+    asked()
+    of_one = asked()
+    for _number in range(19):
+        register(base_revision=version.base_revision)
+    assert asked() == of_one
 
 
 def test_a_gateway_demands_by_id_and_is_told_how_it_stands(node: Node, version: Version, gateway: APIClient) -> None:
