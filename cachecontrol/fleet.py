@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import Aggregate, Count, F, FloatField, Q, QuerySet, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Aggregate, Count, F, FloatField, Q, QuerySet, Sum, Window
+from django.db.models.functions import Coalesce, RowNumber
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cachecontrol.models import LoadRequest, Node, Residency
 from cachecontrol.models.loads import OPEN
+from cachecontrol.models.nodes import CLOSED
 from cachecontrol.selectors import nodes_with_relations, residencies_with_relations
 from cachecontrol.states import Desired, LoadState, NodeStatus, Observed, Tier
 from registry.actors import Actor
@@ -75,13 +76,18 @@ class NodeTiers:
 
 @dataclass(frozen=True, slots=True)
 class FleetCount:
-    """Nodes by how they are: ``closed`` ones take nothing new by somebody's word, ``unsound`` ones need a restart."""
+    """Nodes by how they are: ``closed`` ones take nothing new, ``unsound`` ones need a restart.
+
+    ``slots`` are the GPU slots of all of them, ``hot`` the versions that count as in one.
+    """
 
     nodes: int
     up: int
     lost: int
     closed: int
     unsound: int
+    slots: int
+    hot: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +117,9 @@ def list_pool_nodes(*, actor: Actor, text: str = "", standing: str = "") -> Quer
     return found.filter(STANDINGS[standing]) if standing in STANDINGS else found
 
 
-_CLOSED: Final = Q(cordoned=True) | Q(draining=True)
 _UNSOUND: Final = Q(tainted=True) | Q(poisoned=True) | Q(stuck=True) | Q(engine_sick_since__isnull=False)
 STANDINGS: Final[Mapping[str, Q]] = {
-    "closed": _CLOSED,
+    "closed": CLOSED,
     "unsound": _UNSOUND,
     "lost": Q(status=NodeStatus.LOST.value),
     "new": Q(status=NodeStatus.NEW.value),
@@ -127,10 +132,11 @@ def count_fleet(*, actor: Actor) -> FleetCount:
         nodes=Count("pk"),
         up=Count("pk", filter=Q(status=NodeStatus.UP.value)),
         lost=Count("pk", filter=STANDINGS["lost"]),
-        closed=Count("pk", filter=_CLOSED),
+        closed=Count("pk", filter=CLOSED),
         unsound=Count("pk", filter=_UNSOUND),
+        slots=Coalesce(Sum("gpu_slots"), 0),
     )
-    return FleetCount(**counted)
+    return FleetCount(**counted, hot=Residency.objects.filter(is_hot=True).count())
 
 
 def read_tiers(*, actor: Actor, nodes: Collection[Node]) -> dict[int, NodeTiers]:

@@ -1,11 +1,9 @@
 """Reads. Each takes the actor and sees only what the actor may see, but for those that the system itself needs."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Count, F, Prefetch, Q, QuerySet, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import F, Prefetch, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from cachecontrol.models import Node, Residency, TenantRules
@@ -68,31 +66,6 @@ def list_alarms(*, actor: Actor) -> QuerySet[Node]:
     """Nodes that need somebody: lost, stuck, not to be trusted, or with an engine that isn't well."""
     require_on_platform(actor, Action.VIEW_PLATFORM)
     return nodes_with_relations().filter(_WRONG).order_by("name")
-
-
-@dataclass(frozen=True, slots=True)
-class FleetCount:
-    """Of nodes: all, those that report, take nothing new, have something wrong. Of GPU slots: all, and those in use."""
-
-    nodes: int
-    up: int
-    closed: int
-    wrong: int
-    slots: int
-    hot: int
-
-
-def count_fleet(*, actor: Actor) -> FleetCount:
-    require_on_platform(actor, Action.VIEW_PLATFORM)
-    closed = Q(cordoned=True) | Q(draining=True) | Q(recycling_since__isnull=False)
-    counted = Node.objects.aggregate(
-        nodes=Count("pk"),
-        up=Count("pk", filter=Q(status=NodeStatus.UP.value)),
-        closed=Count("pk", filter=closed),
-        wrong=Count("pk", filter=_WRONG),
-        slots=Coalesce(Sum("gpu_slots"), 0),
-    )
-    return FleetCount(**counted, hot=Residency.objects.filter(is_hot=True).count())
 
 
 def get_node(*, actor: Actor, name: str, action: Action = Action.VIEW_PLATFORM) -> Node:

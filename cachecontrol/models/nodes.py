@@ -1,7 +1,17 @@
+from typing import Final
+
 from django.db import models
 
 from cachecontrol.states import EngineKind, NodeStatus
 from registry.models import ApiToken, BaseModelRevision
+
+# ``Node.is_closed``, to be asked of the database.
+CLOSED: Final = (
+    models.Q(cordoned=True)
+    | models.Q(draining=True)
+    | models.Q(poisoned=True)
+    | models.Q(recycling_since__isnull=False)
+)
 
 
 class Node(models.Model):

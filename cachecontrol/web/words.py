@@ -28,7 +28,7 @@ WORDS: Final[dict[str, Promise]] = {
     "gpu_slots": _("GPU slots"),
     "cpu_bytes": _("CPU memory"),
     "disk_bytes": _("disk"),
-    "closed": _("cordoned or draining"),
+    "closed": _("takes nothing new"),
     "unsound": _("not sound"),
     "lost": _("down"),
     "new": _("never reported"),

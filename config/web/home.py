@@ -7,8 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from cachecontrol.fleet import count_fleet
 from cachecontrol.requests.glance import Glance, Going, glance
-from cachecontrol.selectors import count_fleet, list_alarms
+from cachecontrol.selectors import list_alarms
 from registry.permissions import Action
 from registry.selectors import list_inbox
 from registry.web.allowing import may

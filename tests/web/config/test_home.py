@@ -40,6 +40,26 @@ def test_a_lost_node_is_an_alarm(sign_in: SignIn) -> None:
     assert "All nodes are well." not in page
 
 
+@pytest.mark.parametrize(
+    "mark", [{"cordoned": True}, {"draining": True}, {"poisoned": True}, {"recycling_since": timezone.now()}]
+)
+def test_a_node_that_takes_nothing_new_is_counted_alike_wherever_it_is_counted(
+    sign_in: SignIn, mark: dict[str, Any]
+) -> None:
+    for name in ("n-open", "n-closed"):
+        register(name=name)
+    Node.objects.filter(name="n-closed").update(**mark)
+    assert [node.name for node in Node.objects.all() if node.is_closed] == ["n-closed"]
+    browser = sign_in(roles={make_tenant(): [Role.VIEWER]})
+    home, fleet = browser.get("/ui/"), browser.get("/ui/fleet")
+    assert (home.context["fleet"].closed, fleet.context["count"].closed) == (1, 1)
+    assert "1 takes nothing new" in home.content.decode()
+    assert "<strong>1</strong> takes nothing new" in fleet.content.decode()
+    found = browser.get("/ui/fleet?standing=closed").content.decode()
+    assert "n-closed" in found
+    assert "n-open" not in found
+
+
 def test_the_last_hour_stands_beside_the_same_hour_of_yesterday(sign_in: SignIn) -> None:
     tenant = make_tenant(name="acme")
     now = timezone.now() - timedelta(minutes=1)
