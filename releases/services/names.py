@@ -9,10 +9,10 @@ from releases.errors import TargetNotServable
 from releases.models import Alias, AliasGrant
 
 
-def require_name(name: str, *, tenant: Tenant, adapter: Adapter, alias: Alias | None) -> None:
+def require_name(name: str, *, tenant: Tenant, adapter: Adapter, alias: Alias | None, field: str = "version") -> None:
     """Raise unless the name, which is one and which the caller has locked, may stand for versions of the adapter.
 
-    ``alias`` is what the tenant has by that name already.
+    ``alias`` is what the tenant has by that name already; ``field`` is what names a version of the adapter.
 
     Raises:
         TargetNotServable: it is the default of another adapter, or of one that has no approved version yet.
@@ -20,7 +20,7 @@ def require_name(name: str, *, tenant: Tenant, adapter: Adapter, alias: Alias | 
 
     """
     if "." in name:
-        _require_own_default(name, adapter=adapter, alias=alias)
+        _require_own_default(name, adapter=adapter, alias=alias, field=field)
     elif alias is None and AliasGrant.objects.filter(tenant=tenant, name=name).exists():
         raise NameTaken(
             _("%(tenant)s calls an alias that is shared with it by the name %(name)s. Take another one.")
@@ -29,16 +29,16 @@ def require_name(name: str, *, tenant: Tenant, adapter: Adapter, alias: Alias | 
         )
 
 
-def _require_own_default(name: str, *, adapter: Adapter, alias: Alias | None) -> None:
+def _require_own_default(name: str, *, adapter: Adapter, alias: Alias | None, field: str) -> None:
     if name != default_alias_name(adapter.name):
         raise TargetNotServable(
             _("%(name)s stands for versions of its own adapter alone, not of %(adapter)s.")
             % {"name": name, "adapter": adapter},
-            field="version",
+            field=field,
         )
     if alias is None:
         raise TargetNotServable(
             _("%(name)s is made with the first approved version of %(adapter)s, which has none.")
             % {"name": name, "adapter": adapter},
-            field="version",
+            field=field,
         )

@@ -20,6 +20,7 @@ from releases.models.splits import WHOLE
 from releases.ports import PORTS
 from releases.selectors import aliases_with_relations, lock_alias, lock_versions, splits_with_relations
 from releases.services.guards import require_by_hand, require_mover, require_no_release
+from releases.services.names import require_name
 from releases.services.revisions import require_revision
 from releases.services.targets import require_candidate
 
@@ -60,7 +61,8 @@ def set_split(
 
     Raises:
         InvalidInput: a share isn't between 0 and 10,000, or a tenant's name is none.
-        TargetNotServable: candidate or shadow isn't another approved version of the alias's tenant and base model.
+        TargetNotServable: candidate or shadow isn't another approved version of the alias's tenant and base model, or
+            the alias is the default of another adapter.
         RevisionChanged: the alias is at another revision than expected.
         ReleaseActive: a release of the alias is under way.
         ReleaseNeeded: the alias is moved by releases alone.
@@ -146,7 +148,9 @@ def _require_targets(alias: Alias, wish: SplitWish) -> None:
     wanted = {"candidate": wish.candidate} | ({"shadow": wish.shadow} if wish.shadow else {})
     locked = lock_versions({version.pk for version in wanted.values()})
     for field, version in wanted.items():
-        require_candidate(alias, locked[version.pk], field=field)
+        found = locked[version.pk]
+        require_candidate(alias, found, field=field)
+        require_name(alias.name, tenant=alias.tenant, adapter=found.adapter, alias=alias, field=field)
 
 
 def _facts(wish: SplitWish, before: AliasSplit | None) -> dict[str, Any]:

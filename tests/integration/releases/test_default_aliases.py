@@ -3,15 +3,17 @@
 from typing import Any
 
 import pytest
+from django.db import IntegrityError, transaction
 
 from registry.errors import InvalidInput
 from registry.models import AuditRecord, Version
 from registry.services.approvals import approve_version
 from registry.states import Role, VersionState
 from releases.errors import TargetNotServable
-from releases.models import Alias, AliasRevision
+from releases.models import Alias, AliasRevision, AliasSplit
 from releases.ports import PORTS
 from releases.services.aliases import roll_back_alias, set_alias
+from releases.services.splits import SplitWish, set_split
 from tests.factories.registry import make_actor, make_adapter, make_member, make_tenant, make_version
 from tests.factories.releases import commit, make_default, point_alias
 
@@ -89,6 +91,23 @@ def test_a_default_stands_for_its_own_adapter_alone() -> None:
     other = make_version(adapter=make_adapter(tenant=alias.tenant))
     with pytest.raises(TargetNotServable, match="its own adapter"):
         point_alias(name=alias.name, version=other)
+
+
+def test_a_default_is_split_between_versions_of_its_own_adapter_alone() -> None:
+    alias = make_default(make_version())
+    own = make_version(adapter=alias.adapter)
+    other = make_version(adapter=make_adapter(tenant=alias.tenant, base_model=alias.adapter.base_model))
+    for field, wish in {
+        "candidate": SplitWish(candidate=other),
+        "shadow": SplitWish(candidate=own, shadow=other),
+    }.items():
+        with pytest.raises(TargetNotServable, match="its own adapter") as caught:
+            set_split(actor=make_actor(), alias=alias, wish=wish)
+        assert caught.value.field == field
+    split = set_split(actor=make_actor(), alias=alias, wish=SplitWish(candidate=own, shadow=own))
+    for field in ("candidate_id", "shadow_id"):
+        with pytest.raises(IntegrityError, match="stands for its versions"), transaction.atomic():
+            AliasSplit.objects.filter(pk=split.pk).update(**{field: other.pk})
 
 
 def test_nobody_makes_a_default_by_hand() -> None:
