@@ -173,9 +173,11 @@ def _newest_checkpoint(chain: str, *, after: int = 0, until: int | None = None) 
 
 def _state_of(chain: str) -> ChainState:
     checkpoint = _newest_checkpoint(chain)
+    signed_to = 0 if checkpoint is None else checkpoint.seq
     records = AuditRecord.objects.filter(chain=chain)
-    signed = records.filter(seq=0 if checkpoint is None else checkpoint.seq)
-    known = {each.seq: each for each in records.order_by("-seq")[:1].union(signed, all=True)}
+    # A chain has no gaps, so that the first record that isn't signed has the next number.
+    wanted = records.filter(seq__in=(signed_to, signed_to + 1))
+    known = {each.seq: each for each in records.order_by("-seq")[:1].union(wanted, all=True)}
     head = known[max(known)] if known else None
     newest = list(AuditCheck.objects.filter(chain=chain).order_by("-id")[:2])
     check = next((each for each in newest if each.ended_at is not None), None)
@@ -183,11 +185,11 @@ def _state_of(chain: str) -> ChainState:
     finding, broken_at = _at_a_glance(known, checkpoint)
     if not finding and check is not None:
         finding, broken_at = check.finding, check.broken_at
-    return ChainState(head, checkpoint, check, running, finding, broken_at, _is_late(head, checkpoint))
+    return ChainState(head, checkpoint, check, running, finding, broken_at, _is_late(known, signed_to))
 
 
 def _at_a_glance(known: dict[int, AuditRecord], checkpoint: AuditCheckpoint | None) -> tuple[str, int | None]:
-    """``known``: the newest record and the signed one, as far as they are there."""
+    """``known``: the newest record, the signed one and the one behind that, as far as they are there."""
     if checkpoint is None:
         return "", None
     last = max(known, default=0)
@@ -197,8 +199,9 @@ def _at_a_glance(known: dict[int, AuditRecord], checkpoint: AuditCheckpoint | No
     return ("", None) if signed is not None and signed.hash == checkpoint.head else (REPLACED, checkpoint.seq)
 
 
-def _is_late(head: AuditRecord | None, checkpoint: AuditCheckpoint | None) -> bool:
-    if head is None or (checkpoint is not None and checkpoint.seq >= head.seq):
-        return False
-    first = checkpoint.created_at if checkpoint is not None else head.at
-    return first < timezone.now() - _LATE * timedelta(seconds=settings.AUDIT_CHECKPOINT_S)
+def _is_late(known: dict[int, AuditRecord], signed_to: int) -> bool:
+    """Whether the first record that isn't signed has waited too long; later ones say nothing of that."""
+    unsigned = [seq for seq in known if seq > signed_to]
+    return bool(unsigned) and known[min(unsigned)].at < timezone.now() - _LATE * timedelta(
+        seconds=settings.AUDIT_CHECKPOINT_S
+    )

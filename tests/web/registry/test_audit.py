@@ -6,12 +6,14 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from client.audit import verify_export
 from registry.actors import Actor
@@ -29,6 +31,8 @@ RUI = Actor(
     kind="person", id="Rui@Example.com", name="Rui", token_prefix="abc123", request_id="req-1", source="10.0.0.9"
 )
 BEN = Actor(kind="person", id="ben@example.com", name="Ben", request_id="req-2", source="10.0.0.8")
+
+LATE = "should have been signed a while ago"
 
 
 @pytest.fixture
@@ -363,6 +367,30 @@ def test_a_chain_made_anew_does_not_pass_for_the_signed_one(
     browser.post("/ui/tenants/acme/audit/chain/check")
     check_audit(AuditCheck.objects.get().pk)
     assert (AuditCheck.objects.get().finding, AuditCheck.objects.get().broken_at) == (checks.REPLACED, 3)
+
+
+def test_a_chain_written_to_all_the_time_is_late_where_nothing_was_ever_signed(browser: Client) -> None:
+    many(3)
+    assert LATE not in browser.get("/ui/tenants/acme/audit/chain").content.decode()
+    tamper("UPDATE registry_auditrecord SET at = at - interval '4 hours' WHERE seq = 1")
+    assert LATE in browser.get("/ui/tenants/acme/audit/chain").content.decode()
+
+
+def test_a_quiet_chain_is_late_by_its_first_unsigned_record_and_not_by_its_last_checkpoint(
+    browser: Client, signer: Any, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many(3)
+    make_checkpoint(actor=make_actor(), chain="acme")
+    in_four_hours = timezone.now() + timedelta(hours=4)
+    monkeypatch.setattr(checks, "timezone", SimpleNamespace(now=lambda: in_four_hours))
+    assert LATE not in browser.get("/ui/tenants/acme/audit/chain").content.decode()
+    tell()
+    tamper("UPDATE registry_auditrecord SET at = at + interval '4 hours' WHERE seq = 4")
+    assert LATE not in browser.get("/ui/tenants/acme/audit/chain").content.decode()
+    tamper("UPDATE registry_auditrecord SET at = at - interval '4 hours' WHERE seq = 4")
+    tell()
+    tamper("UPDATE registry_auditrecord SET at = at + interval '4 hours' WHERE seq = 5")
+    assert LATE in browser.get("/ui/tenants/acme/audit/chain").content.decode()
 
 
 def test_a_checkpoint_that_the_store_has_lost_is_an_alarm(
