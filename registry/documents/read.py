@@ -76,6 +76,26 @@ class _Loader(yaml.SafeLoader):
         super().__init__(stream)
         self._depth = 0
 
+    def fetch_more_tokens(self) -> None:
+        try:
+            super().fetch_more_tokens()
+        except (ValueError, OverflowError) as error:
+            # An escape such as "\U00110000" names no character, and the library lets Python's own error through.
+            raise yaml.MarkedYAMLError(
+                problem="an escape or a number is out of range", problem_mark=self.get_mark()
+            ) from error
+
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:  # noqa: ANN401  as above
+        node: yaml.ScalarNode = super().compose_scalar_node(anchor)
+        try:
+            # JSON writes a character above U+FFFF as two escapes. One without the other is half a character.
+            node.value = node.value.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            raise yaml.MarkedYAMLError(
+                problem="an escape names half a character", problem_mark=node.start_mark
+            ) from error
+        return node
+
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401  as above
         event = self.peek_event()  # type: ignore[no-untyped-call]  # the stubs leave it out
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):

@@ -126,6 +126,9 @@ def test_a_wrong_file_is_refused_before_it_is_sent(file: Callable[[str], str]) -
     refused = nobody.invoke(cli, ["cache-policy", "check", wrong], obj=Session(environ={}))
     assert refused.exit_code == 1
     assert "adapter_cache.disk_cache.verify_checksum: has to be true" in refused.stderr
+    refused = nobody.invoke(cli, ["cache-policy", "check", file(r'base_model: "\UFFFFFFFF"')], obj=Session(environ={}))
+    assert refused.exit_code == 1
+    assert "out of range (line 1" in refused.stderr
     fine = nobody.invoke(cli, ["cache-policy", "check", file(ISSUE)], obj=Session(environ={}))
     assert "A sound policy for llama-3.1-8b-instruct" in fine.stdout
 

@@ -147,6 +147,7 @@ def test_only_platform_admins_in_person_propose_and_decide(base: BaseModel, ada:
     [
         ("base_model: another", "base_model"),
         ("[", "text"),
+        (r'base_model: "\UFFFFFFFF"', "text"),
         (
             "base_model: x\nadapter_cache: {registry: {require_signature: false}}",
             "adapter_cache.registry.require_signature",

@@ -85,7 +85,8 @@ def test_templates_of_others_are_not_seen(tenant: Tenant, manager: Actor) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "field"), [("approvals: many", "approvals"), ("- 1", "text"), ("canary: [{}]", "canary[0]")]
+    ("text", "field"),
+    [("approvals: many", "approvals"), ("- 1", "text"), ("canary: [{}]", "canary[0]"), (r'"\U00110000"', "text")],
 )
 def test_a_text_that_is_no_plan_is_refused_with_its_path(tenant: Tenant, manager: Actor, text: str, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:

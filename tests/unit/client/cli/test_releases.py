@@ -301,6 +301,8 @@ def test_templates_are_listed_shown_and_written(server: Server, run: Callable[..
 
 def test_a_plan_is_checked_without_a_server(server: Server, run: Callable[..., Result], plan: Path) -> None:
     assert "A sound release plan." in run("release-template", "check", str(plan)).stdout
+    plan.write_text(r'"\U00110000"')
+    assert "out of range (line 1" in run("release-template", "check", str(plan), code=1).stderr
     plan.write_bytes(b"\xff")
     assert "is no release plan" in run("release-template", "check", str(plan), code=1).stderr
     assert server.asked == []

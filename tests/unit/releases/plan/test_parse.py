@@ -26,6 +26,9 @@ def test_an_empty_plan_is_a_careful_release() -> None:
         ("shadow: {min_minutes: 10, longest_minutes: 5}", "shadow", "longest_minutes is at least min_minutes"),
         ("aprovals: 2", "aprovals", "no such key"),
         ("approvals: -1", "approvals", "greater than or equal to 0"),
+        (r'canary: ["\U00110000"]', "", r"out of range \(line 1, column 13\)"),
+        (r'canary: ["\UFFFFFFFF"]', "", r"out of range \(line 1, column 13\)"),
+        (f"%YAML 1.{'9' * 5000}\n---\n{{}}", "", "out of range"),
         ("judge: {ttft: {matters: {absolute: 90}, margin: {absolute: 10}}}", "", "judge.ttft"),
     ],
 )
