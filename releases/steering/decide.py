@@ -26,6 +26,9 @@ def decide(snapshot: Snapshot, now: datetime) -> Change:
         return RollBack(harm)
     if snapshot.state is ReleaseState.PENDING:
         return Wait()
+    if snapshot.stable_trouble and snapshot.pause is PauseKind.GATE:
+        # Its pause stays what it is: from trouble a retry would begin the step behind the gate.
+        return Wait(f"{snapshot.stable_trouble} Its gate waits for somebody to resume the release all the same.")
     if snapshot.stable_trouble and snapshot.pause is not PauseKind.TROUBLE:
         return Pause(PauseKind.TROUBLE, snapshot.stable_trouble)
     return Wait() if snapshot.state is ReleaseState.PAUSED else _onwards(snapshot, now)

@@ -73,6 +73,7 @@ def resume_release(
     """
     require_in_tenant(actor, Action.STEER_RELEASE, release.alias.tenant_id)
     locked = lock_release(release.pk)
+    require_mover(locked.alias, actor)
     if locked.state in RUNNING_STATES:
         return locked
     _require(locked, locked.state == ReleaseState.PAUSED, _("resumed"))
@@ -103,6 +104,7 @@ def retry_release(*, actor: Actor, release: Release, reason: str = "", expected_
     """
     require_in_tenant(actor, Action.STEER_RELEASE, release.alias.tenant_id)
     locked = lock_release(release.pk)
+    require_mover(locked.alias, actor)
     if locked.state in RUNNING_STATES:
         return locked
     is_paused = locked.state == ReleaseState.PAUSED and locked.pause_kind != PauseKind.GATE

@@ -1,5 +1,6 @@
 """Protected aliases: who says so, whom it holds up, and what the database holds to by itself."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from registry.models import AuditRecord, Version
 from registry.services.tokens import create_platform_token
 from registry.states import Role, Scope, TokenKind
 from releases.errors import ReleaseNeeded
-from releases.models import Alias, AliasProtection
+from releases.models import Alias, AliasProtection, Release
 from releases.services.aliases import roll_back_alias, set_alias
 from releases.services.protection import protect_alias, unprotect_alias
-from releases.services.releases.verbs import promote_release
+from releases.services.releases.verbs import pause_release, promote_release, resume_release, retry_release
 from releases.services.splits import SplitWish, clear_split, set_split
+from releases.states import ReleaseState
 from tests.factories.registry import make_actor, make_member, make_person, make_version
 from tests.factories.releases import begin_release, commit, point_alias, run_release
 
@@ -73,6 +75,20 @@ def test_only_the_movers_that_are_named_may_move_it(alias: Alias, manager: Actor
     with pytest.raises(PermissionDenied):
         begin_release(alias=Alias.objects.get(pk=alias.pk), actor=other)
     commit()
+
+
+@pytest.mark.parametrize("verb", [resume_release, retry_release])
+def test_only_the_movers_that_are_named_carry_a_paused_release_on(
+    alias: Alias, manager: Actor, verb: Callable[..., Release]
+) -> None:
+    protect_alias(actor=admin(), alias=alias, movers=[manager.id])
+    operator = make_member(alias.tenant, Role.OPERATOR)
+    release = run_release(begin_release(alias=alias, actor=manager))
+    paused = pause_release(actor=operator, release=release)
+    with pytest.raises(PermissionDenied, match=manager.id):
+        verb(actor=operator, release=paused)
+    assert Release.objects.get(pk=release.pk).state == ReleaseState.PAUSED
+    assert verb(actor=manager, release=paused).state == ReleaseState.PREWARMING
 
 
 def test_without_protection_everybody_whose_role_allows_it_moves_it(alias: Alias, manager: Actor) -> None:

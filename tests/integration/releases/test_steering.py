@@ -8,6 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from registry.models import AuditRecord
+from releases.errors import WrongReleaseState
 from releases.judge.facts import Side, Sketch, Slice, Window
 from releases.models import AliasSplit, Release, ReleaseStep, Rollback
 from releases.ports import PORTS, Departure, Evaluation, Figures, LastAnswers, Traffic, Warmth
@@ -317,6 +318,19 @@ def test_a_revoked_stable_version_pauses_it(release: Release) -> None:
     assert (found.state, found.pause_kind) == (ReleaseState.PAUSED, PauseKind.TROUBLE)
     assert "revoked" in found.sentence
     stay(found)
+
+
+def test_a_stable_version_revoked_at_a_gate_opens_no_gate(release: Release) -> None:
+    gated = steer(at_canary(release))
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE registry_version SET state = 'revoked' WHERE id = %s", [release.stable_id])
+    found = stay(gated)
+    assert (found.state, found.pause_kind) == (ReleaseState.PAUSED, PauseKind.GATE)
+    assert "revoked" in found.sentence
+    with pytest.raises(WrongReleaseState):
+        retry_release(actor=make_actor(), release=found)
+    resume_release(actor=make_actor(), release=found)
+    assert steer(found).pause_kind == PauseKind.TROUBLE
 
 
 def test_only_what_is_under_way_is_steered(release: Release) -> None:

@@ -227,6 +227,11 @@ class TestVersions:
         change = at_step(3, None, stable_trouble="It is gone.", pause=PauseKind.PERSON, **PAUSED)
         assert change == Pause(PauseKind.TROUBLE, "It is gone.")
 
+    def test_at_a_gate_it_is_told_and_the_gate_stays_closed(self) -> None:
+        change = at_step(3, None, stable_trouble="It is gone.", pause=PauseKind.GATE, **PAUSED)
+        assert isinstance(change, Wait)
+        assert change.sentence.startswith("It is gone. Its gate waits")
+
 
 @pytest.mark.parametrize("state", list(ReleaseState))
 @pytest.mark.parametrize("look", [PASS, FAIL, OPEN, Warmth(2, 2), Evaluation(Figures.KEPT, "Kept."), None])
