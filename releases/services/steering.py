@@ -20,7 +20,6 @@ from registry.actors import Actor, system_actor
 from registry.errors import StaleState
 from registry.models import Version
 from registry.states import VersionState
-from releases.judge.facts import Window
 from releases.judge.judge import judge
 from releases.judge.verdict import Outcome, Verdict
 from releases.models import Release, ReleaseStep
@@ -61,7 +60,10 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a look found; where requests were judged ``verdict`` is its record, and ``course`` what it was made of."""
+    """What a look found; where requests were judged ``verdict`` is its record, and ``course`` what it was made of.
+
+    Where they could not be counted it has neither: the last one stays.
+    """
 
     look: Look | None = None
     verdict: dict[str, Any] | None = None
@@ -162,7 +164,7 @@ def _look(seen: _Seen, actor: Actor, now: datetime) -> _Found:
 def _judge(seen: _Seen, step: StepView, since: datetime, now: datetime) -> _Found:
     plan = plan_of(seen.release.plan)
     slice_s = plan.judge.slice_s
-    count = _new_count(seen, step, since, slice_s=slice_s, now=now)
+    count = _new_count(seen, since, slice_s=slice_s, now=now)
     if not count or not isinstance(step.spec, ShadowStep | CanaryStep):
         return _Found()
     window = PORTS.window(
@@ -177,17 +179,17 @@ def _judge(seen: _Seen, step: StepView, since: datetime, now: datetime) -> _Foun
         )
     )
     if window is None:
-        return _Found(Judged(_UNCOUNTED, samples=0), record_of(_UNCOUNTED, Window()))
+        return _Found(Judged(_UNCOUNTED, samples=None))
     verdict = judge(window, judge_settings(plan, step.spec))
     samples = sum(part.canary.requests for part in window.slices)
     course = course_of(window, since=since, slice_s=slice_s)
     return _Found(Judged(verdict, samples=samples), record_of(verdict, window), course)
 
 
-def _new_count(seen: _Seen, step: StepView, since: datetime, *, slice_s: float, now: datetime) -> int:
-    """How many slices of the step's window are complete; 0: no more than when it was judged last."""
-    judged_at = seen.rows[step.index].judged_at if step.state is StepState.RUNNING else seen.release.looked_at
-    known = 0 if judged_at is None else whole_slices(since, slice_s=slice_s, now=judged_at)
+def _new_count(seen: _Seen, since: datetime, *, slice_s: float, now: datetime) -> int:
+    """How many slices of the step's window are complete; 0: no more than at the last look that was kept."""
+    looked_at = seen.release.looked_at
+    known = 0 if looked_at is None else whole_slices(since, slice_s=slice_s, now=looked_at)
     count = whole_slices(since, slice_s=slice_s, now=now)
     return count if count > known else 0
 
@@ -235,9 +237,10 @@ def _apply(seen: _Seen, found: _Found, change: Change, *, actor: Actor, looked_a
 def _note(release: Release, seen: _Seen, found: _Found, sentence: str, looked_at: datetime) -> None:
     """Keep what the look found, if that is new. A paused release goes on saying what it is paused for."""
     told = sentence or release.sentence
-    if found.verdict is None and told == release.sentence:
+    judged = found.look if isinstance(found.look, Judged) else None
+    if judged is None and told == release.sentence:
         return
     running = next((row for row in seen.rows if row.state == StepState.RUNNING), None)
-    of_step = "" if sentence or found.verdict is None else str(found.verdict["sentence"])
+    of_step = "" if sentence or judged is None else judged.verdict.sentence
     facts: dict[str, Any] = {"verdict": found.verdict, "course": found.course}
     note_look(release, running, sentence=told, of_step=of_step, looked_at=looked_at, **facts)

@@ -128,7 +128,7 @@ def _shortage(step: StepView, spec: ShadowStep | CanaryStep, judged: Judged, now
     taken = timedelta(0) if step.started_at is None else now - step.started_at
     if taken < timedelta(minutes=spec.min_minutes):
         short.append(f"{_minutes(spec.min_minutes)} to be over")
-    if judged.samples < spec.min_samples:
+    if judged.samples is not None and judged.samples < spec.min_samples:
         what = "mirrored requests" if isinstance(spec, ShadowStep) else "requests to the candidate"
         short.append(f"{spec.min_samples} {what} ({judged.samples} so far)")
     return short

@@ -16,10 +16,10 @@ _DONE = frozenset({StepState.PASSED, StepState.SKIPPED})
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A fresh verdict on a live step; ``samples`` are the candidate's requests in its window."""
+    """A fresh verdict on a live step; ``samples`` are the candidate's requests in its window, None where unknown."""
 
     verdict: Verdict
-    samples: int
+    samples: int | None
 
 
 Look = Warmth | Evaluation | Judged

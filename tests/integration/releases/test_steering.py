@@ -213,6 +213,26 @@ def test_what_cannot_be_counted_holds_and_says_so(world: World, release: Release
     assert len([asked for asked in world.asked if not asked.is_shadow]) == 1
 
 
+def test_what_cannot_be_counted_leaves_the_last_verdict_and_tells_no_number(world: World, release: Release) -> None:
+    release = at_canary(release)
+    world.window = slices(requests=5)
+    stay(release)
+    before = step(release, CANARY)
+    assert before.verdict is not None
+    assert before.course
+    world.window = None
+    pass_time(seconds=5)
+    found = stay(release)
+    assert "could not be counted" in found.sentence
+    assert "so far" not in found.sentence
+    after = step(release, CANARY)
+    assert (after.verdict, after.course, after.judged_at) == (before.verdict, before.course, before.judged_at)
+    assert after.sentence == found.sentence
+    world.asked.clear()
+    stay(release)
+    assert world.asked == []
+
+
 def test_too_few_samples_hold_a_pass(world: World, release: Release) -> None:
     plan = {**PLAN, "canary": [{"percent": 10.0, "min_minutes": 0.0, "min_samples": 100_000}]}
     release = begin_release(plan=plan)
