@@ -80,7 +80,10 @@ class Decision(StrEnum):
 
 
 class DeliveryState(StrEnum):
-    """Life of a webhook's delivery: pending → delivered | parked. Parked: it has not got through within a day."""
+    """Life of a webhook's delivery: pending → delivered | parked.
+
+    Parked: it has not got through within a day, or what its endpoint missed was skipped.
+    """
 
     PENDING = "pending"
     DELIVERED = "delivered"

@@ -49,7 +49,10 @@ class WebhookAttempt:
 
 @dataclass(frozen=True, slots=True)
 class WebhookDelivery:
-    """One event on its way to a receiver: pending, delivered, or parked when it has not got through within a day."""
+    """One event on its way to a receiver: pending, delivered, or parked.
+
+    Parked: it has not got through within a day, or what its webhook missed was skipped.
+    """
 
     id: int
     event: str

@@ -39,7 +39,8 @@ class DeliveryAnswer(serializers.Serializer[Any]):
     event = serializers.CharField(help_text="The event's id, `webhook-id` of its attempts; the same if it comes again.")
     kind = serializers.CharField()
     state = serializers.ChoiceField(
-        choices=[state.value for state in DeliveryState], help_text="parked: it has not got through within a day."
+        choices=[state.value for state in DeliveryState],
+        help_text="parked: it has not got through within a day, or what its endpoint missed was skipped.",
     )
     created_at = serializers.DateTimeField()
     next_at = serializers.DateTimeField(allow_null=True, help_text="When the next attempt is made; null: none.")

@@ -38,7 +38,7 @@ class RotationInput(serializers.Serializer[Any]):
 
 class EnableInput(serializers.Serializer[Any]):
     skip_missed = serializers.BooleanField(
-        required=False, default=False, help_text="Leave out what happened while it was disabled."
+        required=False, default=False, help_text="Leave out what it missed. What waited to be sent is parked."
     )
 
 

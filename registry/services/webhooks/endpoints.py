@@ -20,6 +20,8 @@ from registry.models import AuditRecord, Tenant, WebhookCursor, WebhookEndpoint
 from registry.naming import check_name
 from registry.permissions import Action, require_in_tenant, require_on_platform
 from registry.services.webhooks import events
+from registry.states import DeliveryState
+from registry.transitions import move_delivery
 from registry.webhooks.addresses import AddressRefused, check_url
 from registry.webhooks.kinds import PATTERNS
 from registry.webhooks.sealing import seal
@@ -119,7 +121,10 @@ def disable_webhook(*, actor: Actor, endpoint: WebhookEndpoint, reason: str) -> 
 
 @transaction.atomic
 def enable_webhook(*, actor: Actor, endpoint: WebhookEndpoint, skip_missed: bool = False) -> WebhookEndpoint:
-    """Send again: what it missed first, or with ``skip_missed`` only what happens from now on. Enabled: no change."""
+    """Send again: what it missed first, or with ``skip_missed`` only what happens from now on. Enabled: no change.
+
+    What is skipped and was on its way already is parked: it can be sent again by hand.
+    """
     locked = lock_webhook(actor, endpoint)
     if locked.disabled_at is None:
         return locked
@@ -128,6 +133,7 @@ def enable_webhook(*, actor: Actor, endpoint: WebhookEndpoint, skip_missed: bool
     if skip_missed:
         head = Coalesce(Subquery(_heads(OuterRef("chain"))), F("seq"))
         locked.cursors.update(seq=head)
+        _park_pending(locked)
     events.endpoint_enabled(actor=actor, endpoint=locked, skips_missed=skip_missed)
     return locked
 
@@ -153,6 +159,12 @@ def switch_off(*, actor: Actor, endpoint: WebhookEndpoint, reason: str) -> None:
     endpoint.disabled_at, endpoint.disabled_reason = timezone.now(), reason
     endpoint.save(update_fields=["disabled_at", "disabled_reason"])
     events.endpoint_disabled(actor=actor, endpoint=endpoint)
+
+
+def _park_pending(endpoint: WebhookEndpoint) -> None:
+    pending = endpoint.deliveries.filter(state=DeliveryState.PENDING.value).order_by("pk")
+    for delivery in pending.select_for_update(of=("self",), no_key=True):
+        move_delivery(delivery, was=DeliveryState.PENDING, to=DeliveryState.PARKED, ended_at=timezone.now())
 
 
 def require_enabled(endpoint: WebhookEndpoint) -> None:

@@ -252,6 +252,25 @@ def test_when_it_is_enabled_again_it_is_told_of_what_it_missed_unless_that_is_sk
     assert sorted(json.loads(came.body)["data"]["object"]["id"] for came in receiver.came) == told
 
 
+def test_what_is_skipped_was_on_its_way_already_and_is_sent_by_hand_alone(
+    receiver: Receiver, endpoint: WebhookEndpoint
+) -> None:
+    receiver.otherwise = Reply(status=500)
+    seq = happen("acme", about="v-1")
+    deliver_webhooks()
+    disable_webhook(actor=make_actor(), endpoint=endpoint, reason="moving")
+    receiver.otherwise = Reply()
+    enable_webhook(actor=make_actor(), endpoint=endpoint, skip_missed=True)
+    skipped = endpoint.deliveries.get()
+    assert (skipped.state, skipped.ended_at is None) == ("parked", False)
+    make_due(endpoint)
+    deliver_webhooks()
+    assert len(receiver.came) == 1
+    redeliver(actor=make_actor(), delivery=skipped)
+    deliver_webhooks()
+    assert receiver.ids == [f"acme_{seq}"] * 2
+
+
 def test_while_a_secret_is_changed_deliveries_are_signed_with_both(
     receiver: Receiver, endpoint: WebhookEndpoint
 ) -> None:
