@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models import Count, F, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from registry.audit import PLATFORM_CHAIN
@@ -51,9 +51,13 @@ def _follow_new_tenants() -> None:
 
 
 def _behind() -> list[tuple[UUID, str]]:
-    """Enabled endpoints, each with a chain that has grown since it was told of it."""
+    """Enabled endpoints with room, each with a chain that has grown since it was told of it."""
     cursors = WebhookCursor.objects.annotate(head=_head(OuterRef("chain")))
     found = cursors.filter(head__gt=F("seq"), endpoint__disabled_at=None).order_by("pk")
+    # Those without room stay behind for as long as their receiver is down, and would be the first ones every time.
+    pending = WebhookDelivery.objects.filter(state=DeliveryState.PENDING.value).order_by().values("endpoint")
+    full = pending.annotate(waiting=Count("pk")).filter(waiting__gte=MAX_WAITING)
+    found = found.exclude(endpoint__in=full.values("endpoint"))
     return list(found.values_list("endpoint", "chain")[:_MAX_CURSORS])
 
 

@@ -340,6 +340,23 @@ def test_while_much_waits_for_an_endpoint_the_rest_waits_in_the_log(
     assert len(receiver.ids) == 7
 
 
+def test_a_receiver_that_is_down_with_much_waiting_takes_no_others_turn(
+    receiver: Receiver, endpoint: WebhookEndpoint, other: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "MAX_WAITING", 1)
+    monkeypatch.setattr(outbox, "_MAX_CURSORS", 1)
+    receiver.otherwise = Reply(status=500)
+    happen("acme", about="v-1")
+    happen("acme", about="v-2")
+    deliver_webhooks()
+    quick = make_webhook(tenant=endpoint.tenant, url=other.url)
+    told = happen("acme", about="v-3")
+    for _run in range(3):
+        deliver_webhooks()
+    assert (states(endpoint), set(states(quick))) == (["pending"], {"delivered"})
+    assert other.ids[-1] == f"acme_{told}"
+
+
 def test_a_long_stretch_of_the_log_that_concerns_nobody_is_passed_at_once(endpoint: WebhookEndpoint) -> None:
     for number in range(5):
         last = happen("acme", "tenant:member:add", about=str(number))
