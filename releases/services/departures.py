@@ -17,7 +17,8 @@ _MOST: Final = 100
 
 
 def settle_departures() -> int:
-    """Look again at every rollback that isn't settled; how many there were."""
+    """Look again at the rollbacks that aren't settled, the oldest first; how many were looked at."""
+    _cool_again(timezone.now())
     open_ones = (
         Rollback.objects.filter(settled_at__isnull=True).select_related("alias").order_by("committed_at")[:_MOST]
     )
@@ -26,10 +27,15 @@ def settle_departures() -> int:
     return len(open_ones)
 
 
+def _cool_again(now: datetime) -> None:
+    """All of the last minute, however many older ones are looked at: what they left does harm meanwhile."""
+    young = Rollback.objects.filter(settled_at__isnull=True, committed_at__gt=now - _COOLS_FOR).order_by("committed_at")
+    actor, reason = system_actor("releases"), "it was rolled back"
+    for version_id in young.values_list("left_id", flat=True):
+        PORTS.cool(actor=actor, version_id=version_id, reason=reason)
+
+
 def _look(rollback: Rollback, now: datetime) -> None:
-    if now < rollback.committed_at + _COOLS_FOR:
-        actor, reason = system_actor("releases"), "it was rolled back"
-        PORTS.cool(actor=actor, version_id=rollback.left_id, reason=reason)
     until = min(rollback.committed_at + _SETTLES_AFTER, _came_back(rollback) or now)
     found = PORTS.last_answers(
         Departure(

@@ -12,6 +12,7 @@ from releases.errors import WrongReleaseState
 from releases.judge.facts import Side, Sketch, Slice, Window
 from releases.models import AliasSplit, Release, ReleaseStep, Rollback
 from releases.ports import PORTS, Departure, Evaluation, Figures, LastAnswers, Traffic, Warmth
+from releases.services import departures
 from releases.services.departures import settle_departures
 from releases.services.releases.rollback import roll_back_release
 from releases.services.releases.verbs import pause_release, promote_release, resume_release, retry_release
@@ -417,6 +418,18 @@ class TestDepartures:
         assert world.cooled == [rollback.left_id]
         self.look(rollback, minutes=2)
         assert world.cooled == [rollback.left_id]
+
+    def test_a_lost_cooling_is_made_up_for_however_many_are_open(
+        self, world: World, rollback: Rollback, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(departures, "_MOST", 1)
+        pass_time(seconds=61)
+        run = run_release(begin_release(plan=PLAN))
+        roll_back_release(actor=make_actor(), release=run)
+        world.cooled.clear()
+        assert settle_departures() == 1
+        assert world.departures[-1].version_id == rollback.left_id
+        assert world.cooled == [run.candidate_id]
 
     def test_answers_of_a_later_release_are_no_strays(self, world: World, rollback: Rollback) -> None:
         later = run_release(begin_release(alias=rollback.alias, candidate=rollback.left, plan=PLAN))
