@@ -67,10 +67,6 @@ def list_aliases(*, actor: Actor, tenant: str) -> QuerySet[Alias]:
     return aliases_with_relations().filter(tenant=owner).order_by("name")
 
 
-def list_alias_history(*, actor: Actor, tenant: str, name: str) -> QuerySet[AliasRevision]:
-    return revisions_of(get_alias(actor=actor, tenant=tenant, name=name))
-
-
 def revisions_of(alias: Alias) -> QuerySet[AliasRevision]:
     """The history of an alias that its caller may see."""
     return AliasRevision.objects.select_related("version__adapter", "previous_version").filter(alias=alias)

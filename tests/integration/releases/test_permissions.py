@@ -8,7 +8,8 @@ from registry.actors import Actor
 from registry.errors import NotFound, PermissionDenied
 from registry.states import Role, Scope
 from releases.models import Alias
-from releases.selectors import get_alias, list_alias_history, list_aliases
+from releases.selectors import get_alias, list_aliases
+from releases.served import list_alias_times
 from releases.services.aliases import roll_back_alias
 from tests.factories.registry import make_actor, make_member, make_person, make_tenant, make_version
 from tests.factories.releases import point_alias
@@ -34,7 +35,7 @@ def roll_back(actor: Actor, alias: Alias) -> object:
 def read(actor: Actor, alias: Alias) -> object:
     tenant = alias.tenant.name
     assert alias in list_aliases(actor=actor, tenant=tenant)
-    assert list_alias_history(actor=actor, tenant=tenant, name="support").count() == 2
+    assert list_alias_times(actor=actor, tenant=tenant, name="support").count() == 2
     return get_alias(actor=actor, tenant=tenant, name="support")
 
 
