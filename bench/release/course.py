@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bench.release.stage import Stage
-    from client.resources.releases import Release, ReleaseStep
+    from client.resources.releases import Release, ReleaseStep, Rollback
 
 LONGEST_S = 420.0
+# By then gateways have recorded what they answered last, and the controller has looked.
+RECORDED_S = 15.0
+# The controller takes a rollback's times for final a quarter of an hour after it; a minute for its sweep.
+SETTLED_S = 16 * 60.0
 _LOOK_S = 0.2
-_SETTLE_S = 15.0
+_LOOK_IF_SETTLED_S = 5.0
 
 
 class Stuck(Exception):
@@ -49,9 +53,11 @@ class Course:
 
     `ended` is when the change stood by which it was over. `commit_ms`, `last_answer_ms` and `strays` are what
     Lorekeeper has recorded of its rollback: from the request to the change, to the last answer by the candidate, and
-    how many requests began later and were answered by it.
+    how many requests began later and were answered by it. The last two are what is on record `RECORDED_S` later;
+    `Releases.settled` has what is final.
     """
 
+    number: int
     state: str
     sentence: str
     began: float
@@ -111,15 +117,15 @@ class Releases:
         self._rui.releases.rollback(ALIAS_REF, number, reason="somebody saw something")
 
     def course(self, number: int) -> Course:
-        """What became of a release that is over; a rollback's times are waited for."""
-        deadline = time.monotonic() + _SETTLE_S
+        """What became of a release that is over; records of a rollback get the time to arrive."""
         release = self._rui.releases.get(ALIAS_REF, number)
-        while not _is_settled(release) and time.monotonic() < deadline:
-            time.sleep(_LOOK_S)
+        if release.rollbacks:
+            time.sleep(RECORDED_S)
             release = self._rui.releases.get(ALIAS_REF, number)
         steps = self._rui.releases.timeline(ALIAS_REF, number)
         rollback = release.rollbacks[0] if release.rollbacks else None
         return Course(
+            number=number,
             state=release.state,
             sentence=release.sentence,
             began=moment(release.started_at),
@@ -130,9 +136,21 @@ class Releases:
             strays=0 if rollback is None else rollback.strays,
         )
 
+    def settled(self, number: int) -> Rollback:
+        """How long the rollback of a release took, once that is final.
 
-def _is_settled(release: Release) -> bool:
-    return all(rollback.settled_at for rollback in release.rollbacks)
+        Raises:
+            Stuck: it isn't, though the controller should have settled it by now.
+
+        """
+        while True:
+            release = self._rui.releases.get(ALIAS_REF, number)
+            rollback = release.rollbacks[0]
+            if rollback.settled_at:
+                return rollback
+            if time.time() > moment(release.ended_at) + SETTLED_S:
+                raise Stuck(f"the rollback of release {number} isn't settled after {SETTLED_S / 60:.0f} minutes")
+            time.sleep(_LOOK_IF_SETTLED_S)
 
 
 def _stretch(step: ReleaseStep) -> Stretch:

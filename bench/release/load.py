@@ -98,11 +98,15 @@ class Applications:
         self._asking = asyncio.run_coroutine_threadsafe(self._ask_on(), self._loop)
         return self
 
-    def __exit__(self, *_exc: object) -> None:
+    def stop(self) -> None:
         """Ask no more, and wait for what was asked."""
         self._loop.call_soon_threadsafe(self._over.set)
         if self._asking is not None:
             self._asking.result()
+
+    def __exit__(self, *_exc: object) -> None:
+        """Stop for good."""
+        self.stop()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -10,7 +10,7 @@ from releases.models import AliasRevision, Release, Rollback
 from releases.ports import PORTS, Departure
 
 # In this time the longest answers have ended and their records are written.
-_SETTLES_AFTER: Final = timedelta(minutes=15)
+SETTLES_AFTER: Final = timedelta(minutes=15)
 # What was lost between a commit and the cooling is made up for.
 _COOLS_FOR: Final = timedelta(minutes=1)
 _MOST: Final = 100
@@ -36,7 +36,7 @@ def _cool_again(now: datetime) -> None:
 
 
 def _look(rollback: Rollback, now: datetime) -> None:
-    until = min(rollback.committed_at + _SETTLES_AFTER, _came_back(rollback) or now)
+    until = min(rollback.committed_at + SETTLES_AFTER, _came_back(rollback) or now)
     found = PORTS.last_answers(
         Departure(
             alias_id=rollback.alias_id,
@@ -49,7 +49,7 @@ def _look(rollback: Rollback, now: datetime) -> None:
     facts = {
         "last_answer_at": found.last_at,
         "strays": found.strays,
-        "settled_at": now if now >= rollback.committed_at + _SETTLES_AFTER else None,
+        "settled_at": now if now >= rollback.committed_at + SETTLES_AFTER else None,
     }
     if any(getattr(rollback, name) != value for name, value in facts.items()):
         Rollback.objects.filter(pk=rollback.pk, settled_at__isnull=True).update(**facts)
