@@ -23,7 +23,7 @@ from cachecontrol.selectors import list_pool_models, nodes_with_relations
 from cachecontrol.states import PolicyState
 from registry.models import BaseModel
 from registry.permissions import Action
-from registry.web.differences import Line, beside
+from registry.web.differences import Sides, beside
 from registry.web.page import Page
 from registry.web.paging import page_of
 
@@ -49,7 +49,7 @@ class Comparison:
 
     number: int
     changes: tuple[Change, ...]
-    lines: list[Line]
+    lines: Sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def meaning_of(policy: PolicyInForce, base_model: BaseModel) -> Meaning:
 
 def compare(document: PolicyDocument, text: str, active: PolicyInForce, active_text: str) -> Comparison:
     is_short = max(len(text), len(active_text)) <= _MOST_TEXT
-    lines = beside(active_text, text) if is_short else []
+    lines = beside(active_text, text) if is_short else Sides(())
     return Comparison(active.number or 0, diff(active.document, document), lines)
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from registry.documents.read import MAX_CHARACTERS
 from registry.errors import InvalidInput, PreconditionFailed
 from registry.permissions import Action
-from registry.web.differences import beside
+from registry.web.differences import Sides, beside
 from registry.web.page import Facts, FormPage, Page
 from registry.web.paging import page_of
 from releases.models import ReleaseTemplate
@@ -104,7 +104,7 @@ class TemplatePage(Page):
 
 def facts_of(template: ReleaseTemplate) -> Facts:
     before = editions_of(template).filter(number=template.number - 1).first()
-    lines = [] if before is None else beside(text_of(before), text_of(template))
+    lines = Sides(()) if before is None else beside(text_of(before), text_of(template))
     steps = [(KINDS_OF_STEP[kind], needs_of(kind, spec)) for kind, spec in steps_of(plan_of(template.document))]
     facts = {"template": template, "text": text_of(template), "steps": steps}
     return {**facts, "before": before, "lines": lines}
