@@ -147,8 +147,8 @@ SOCIALACCOUNT_ADAPTER = "config.sign_in.adapters.SingleSignOnAdapter"
 SOCIALACCOUNT_ONLY = False
 SOCIALACCOUNT_AUTO_SIGNUP = True
 SOCIALACCOUNT_LOGIN_ON_GET = False
-SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
-SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+# The adapter finds people by their verified address itself; allauth would take their passwords away as it does.
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = False
 SOCIALACCOUNT_STORE_TOKENS = False
 SOCIALACCOUNT_OPENID_CONNECT_URL_PREFIX = "sso"
 # One provider of identities, if there is one; its groups give roles (docs/sign-in.md).

@@ -13,8 +13,10 @@ from registry.models import AuditRecord, Membership, Person, Tenant
 from registry.states import Role
 from tests.factories.registry import make_person, make_tenant
 from tests.fakes.identity_provider import CLIENT_ID, CLIENT_SECRET, Provider, serving
+from tests.web.conftest import PASSWORD, with_password
 
 pytestmark = pytest.mark.django_db
+LOGIN = "/ui/account/login"
 ROLES = {"reviewers": ["acme/reviewer"], "ops": ["acme/operator", "acme/viewer"], "admins": ["platform/admin"]}
 EVE = {"sub": "42", "email": "Eve@Acme.Example", "email_verified": True, "name": "Eve Ng", "groups": ["reviewers"]}
 
@@ -102,9 +104,13 @@ def test_an_address_that_is_not_verified_is_nobodys(client: Client, provider: Pr
 
 
 def test_somebody_known_keeps_the_account_and_the_password(client: Client, provider: Provider) -> None:
-    person = make_person(email="eve@acme.example")
+    person = with_password(make_person(email="eve@acme.example"))
+    elsewhere = Client()
+    elsewhere.post(LOGIN, {"login": person.email, "password": PASSWORD})
     assert come(client, provider, EVE).status_code == 302
     assert Person.objects.get(email="eve@acme.example").pk == person.pk
+    assert elsewhere.get("/ui/").status_code == 200, "nor are they signed out anywhere"
+    assert Client().post(LOGIN, {"login": person.email, "password": PASSWORD})["Location"] == "/ui/"
 
 
 def test_another_address_at_the_provider_is_still_the_same_person(client: Client, provider: Provider) -> None:
@@ -114,6 +120,6 @@ def test_another_address_at_the_provider_is_still_the_same_person(client: Client
 
 
 def test_the_way_there_is_a_form_and_no_link(client: Client, provider: Provider) -> None:
-    page = client.get("/ui/account/login").content.decode()
+    page = client.get(LOGIN).content.decode()
     assert 'action="/ui/account/sso/oidc/login/' in page
     assert client.get("/ui/account/sso/oidc/login/").status_code == 200
