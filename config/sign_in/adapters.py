@@ -7,14 +7,18 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import transaction
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from config.sign_in.roles import granted_to, managed_by, read_mapping
 from config.sign_in.sealing import opened, sealed
 from config.web.refusals import error_page
-from registry.errors import LorekeeperError
+from registry.errors import LorekeeperError, PermissionDenied
+from registry.models import Person
 from registry.services.people.single_sign_on import Identity, arrive
 from registry.web.denials import tell_failed_sign_in
 
@@ -75,17 +79,18 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):
         granted = granted_to(mapping, claims.get(settings.OIDC["claim"]))
         managed = managed_by(mapping)
         try:
-            person = arrive(
-                identity=identity,
-                roles=granted.roles,
-                managed=managed.roles,
-                is_platform_admin=granted.is_platform_admin if managed.is_platform_admin else None,
-            )
+            with transaction.atomic():
+                person = arrive(
+                    identity=identity,
+                    roles=granted.roles,
+                    managed=managed.roles,
+                    is_platform_admin=granted.is_platform_admin if managed.is_platform_admin else None,
+                )
+                if not sociallogin.is_existing:
+                    _connect(request, sociallogin, person)
         except LorekeeperError as error:
             tell_failed_sign_in(request, email=identity.email)
             raise ImmediateHttpResponse(error_page(request, 403, error.message)) from None
-        if not sociallogin.is_existing:
-            sociallogin.connect(request, person)
 
     def on_authentication_error(
         self,
@@ -97,6 +102,18 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):
     ) -> None:
         logger.warning("single sign-on failed: %s %s", error, exception)
         tell_failed_sign_in(request, email="")
+
+
+def _connect(request: HttpRequest, sociallogin: Any, person: Person) -> None:
+    """Have the identity stand for the person, who is locked or new. Raises ``PermissionDenied`` if another one does."""
+    if SocialAccount.objects.filter(user=person, provider=sociallogin.account.provider).exists():
+        raise PermissionDenied(
+            _(
+                "Somebody else at your provider of identities has the account with your e-mail address. "
+                "Ask a platform admin."
+            )
+        )
+    sociallogin.connect(request, person)
 
 
 def _claims(extra: dict[str, Any]) -> dict[str, Any]:

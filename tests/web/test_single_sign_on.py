@@ -119,6 +119,17 @@ def test_another_address_at_the_provider_is_still_the_same_person(client: Client
     assert list(Person.objects.values_list("email", flat=True)) == ["eve@acme.example"]
 
 
+def test_another_identity_with_the_same_address_gets_nobodys_account(client: Client, provider: Provider) -> None:
+    come(client, provider, EVE)
+    refused = come(other := Client(), provider, {**EVE, "sub": "43", "groups": ["ops", "admins"]})
+    assert refused.status_code == 403
+    assert "has the account with your e-mail address" in refused.content.decode()
+    assert other.get("/ui/").status_code == 302
+    assert roles_of("eve@acme.example") == {"reviewer"}, "nor do the other's groups count"
+    assert AuditRecord.objects.filter(action="platform:access:deny", object__kind="sign_in").exists()
+    assert come(Client(), provider, EVE)["Location"] == "/ui/"
+
+
 def test_the_way_there_is_a_form_and_no_link(client: Client, provider: Provider) -> None:
     page = client.get(LOGIN).content.decode()
     assert 'action="/ui/account/sso/oidc/login/' in page

@@ -71,11 +71,13 @@ def arrive(*, identity: Identity, roles: Grants, managed: Grants, is_platform_ad
 
 
 def _known(identity: Identity) -> Person | None:
+    """Locked, before anything is written: two identities that come at once as the same person take turns."""
+    people = Person.objects.select_for_update(of=("self",), no_key=True)
     if identity.known_as is not None:
-        return Person.objects.get(pk=identity.known_as)
+        return people.get(pk=identity.known_as)
     if not (identity.email and identity.is_verified):
         raise PermissionDenied(_("Your provider of identities did not say that your e-mail address is verified."))
-    return Person.objects.filter(email=identity.email.lower()).first()
+    return people.filter(email=identity.email.lower()).first()
 
 
 def _give_roles(actor: Actor, person: Person, *, roles: Grants, managed: Grants) -> None:
