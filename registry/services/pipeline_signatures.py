@@ -121,12 +121,13 @@ def change_signing_policy(
     require_in_tenant(actor, Action.MANAGE_TENANT, tenant.pk)
     lock_policy(tenant)
     locked = Tenant.objects.select_for_update(of=("self",), no_key=True).get(pk=tenant.pk)
+    if locked.require_pipeline_signature == require_pipeline_signature:
+        return locked
     if expected is not None and locked.require_pipeline_signature != expected:
         raise PreconditionFailed(_("The policy was changed meanwhile. Read it again and repeat your change."))
-    if locked.require_pipeline_signature != require_pipeline_signature:
-        locked.require_pipeline_signature = require_pipeline_signature
-        locked.save(update_fields=["require_pipeline_signature"])
-        events.signing_policy_changed(actor=actor, tenant=locked)
+    locked.require_pipeline_signature = require_pipeline_signature
+    locked.save(update_fields=["require_pipeline_signature"])
+    events.signing_policy_changed(actor=actor, tenant=locked)
     return locked
 
 

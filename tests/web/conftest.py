@@ -1,6 +1,7 @@
 """People who are signed in, through Django's test client: the whole of a request but the socket."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -18,6 +19,17 @@ def with_password(person: Person) -> Person:
     person.set_password(PASSWORD)
     person.save(update_fields=["password"])
     return person
+
+
+def shown(browser: Client, address: str) -> dict[str, Any]:
+    """What the form at the address sends when nothing in it is changed."""
+    form = browser.get(address).context["form"]
+    return {name: form[name].value() for name in form.fields if form[name].value() is not None}
+
+
+def filled(browser: Client, address: str, **values: Any) -> Any:
+    """The form at the address, sent as it is shown but for ``values``."""
+    return browser.post(address, {**shown(browser, address), **values})
 
 
 @pytest.fixture(autouse=True)

@@ -45,8 +45,6 @@ def set_approval_policy(
     require_in_tenant(actor, Action.MANAGE_TENANT, tenant.pk)
     policy = lock_policy(tenant)
     before = _shown(policy)
-    if expected is not None and before != _shown(expected):
-        raise PreconditionFailed(_("The policy was changed meanwhile. Read it again and repeat your change."))
     policy.required = required
     policy.roles = sorted(role.value for role in set(roles))
     policy.only_people = sorted({email.lower() for email in only_people})
@@ -54,6 +52,8 @@ def set_approval_policy(
     policy.validity_days = validity_days
     if _shown(policy) == before:
         return policy
+    if expected is not None and before != _shown(expected):
+        raise PreconditionFailed(_("The policy was changed meanwhile. Read it again and repeat your change."))
     _check(policy)
     policy.updated_at = timezone.now()
     policy.save(update_fields=[*_shown(policy), "updated_at"])

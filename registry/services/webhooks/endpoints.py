@@ -77,11 +77,11 @@ def change_webhook(
     """
     locked = lock_webhook(actor, endpoint)
     before = events.endpoint_facts(locked)
-    if expected is not None and before != events.endpoint_facts(expected):
-        raise PreconditionFailed(_("The webhook was changed meanwhile. Read it again and repeat your change."))
     locked.url, locked.kinds = _checked(url), _known(kinds)
     if events.endpoint_facts(locked) == before:
         return locked
+    if expected is not None and before != events.endpoint_facts(expected):
+        raise PreconditionFailed(_("The webhook was changed meanwhile. Read it again and repeat your change."))
     locked.save(update_fields=["url", "kinds"])
     events.endpoint_changed(actor=actor, endpoint=locked, before=before)
     return locked

@@ -1,7 +1,7 @@
 """Who approves a tenant's versions, and whether pipelines have to sign them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.http import HttpResponse
@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from registry.models import ApprovalPolicy
 from registry.permissions import Action
 from registry.quorum import APPROVER_ROLES
 from registry.reviews import policy_of
@@ -16,7 +17,10 @@ from registry.services.pipeline_signatures import change_signing_policy
 from registry.services.review.policies import MAX_DAYS, MAX_REQUIRED, set_approval_policy
 from registry.states import Role
 from registry.web.page import ConfirmPage, Facts, FormPage, Question
+from registry.web.seen import SeenField, seen
 from registry.web.words import word_for
+
+_IN_POLICY: Final = ("required", "roles", "only_people", "required_people", "validity_days")
 
 
 class ApprovalPolicyForm(forms.Form):
@@ -49,11 +53,17 @@ class ApprovalPolicyForm(forms.Form):
         help_text=gettext_lazy("Empty: for ever."),
     )
 
+    seen = SeenField()
+
     def clean_only_people(self) -> list[str]:
         return str(self.cleaned_data["only_people"]).split()
 
     def clean_required_people(self) -> list[str]:
         return str(self.cleaned_data["required_people"]).split()
+
+
+class SigningPolicyForm(forms.Form):
+    seen = SeenField()
 
 
 class ApprovalPolicyPage(FormPage):
@@ -66,18 +76,14 @@ class ApprovalPolicyPage(FormPage):
 
     def make_form(self, data: Any = None) -> forms.Form:  # noqa: ANN401  a QueryDict or None
         policy = policy_of(self.owner)
-        now = {
-            "required": policy.required,
-            "roles": list(policy.roles),
-            "only_people": "\n".join(policy.only_people),
-            "required_people": "\n".join(policy.required_people),
-            "validity_days": policy.validity_days,
-        }
-        return ApprovalPolicyForm(data, initial=now)
+        now = {name: getattr(policy, name) for name in _IN_POLICY}
+        people = {name: "\n".join(now[name]) for name in ("only_people", "required_people")}
+        return ApprovalPolicyForm(data, initial={**now, **people, "seen": seen(now)})
 
     def save(self, data: Mapping[str, Any]) -> HttpResponse:
-        roles = [Role(role) for role in data["roles"]]
-        set_approval_policy(actor=self.actor, tenant=self.owner, **{**data, "roles": roles})
+        wanted = {**data, "roles": [Role(role) for role in data["roles"]]}
+        expected = ApprovalPolicy(tenant=self.owner, **wanted.pop("seen"))
+        set_approval_policy(actor=self.actor, tenant=self.owner, **wanted, expected=expected)
         address = reverse("approval_policy", kwargs={"tenant": self.owner.name})
         return self.leave(address, _("The policy holds from now on, for every candidate."))
 
@@ -86,6 +92,11 @@ class SigningPolicyPage(ConfirmPage):
     """Turns the demand for pipelines' own signatures on or off."""
 
     actions = {"get": Action.MANAGE_TENANT, "post": Action.MANAGE_TENANT}
+    form_class = SigningPolicyForm
+
+    def make_form(self, data: Any = None) -> forms.Form:  # noqa: ANN401  a QueryDict or None
+        now = {"is_required": self.owner.require_pipeline_signature}
+        return SigningPolicyForm(data, initial={"seen": seen(now)})
 
     def question(self) -> Question:
         if self.owner.require_pipeline_signature:
@@ -102,10 +113,11 @@ class SigningPolicyPage(ConfirmPage):
         )
 
     def save(self, data: Mapping[str, Any]) -> HttpResponse:
+        was_required = bool(data["seen"]["is_required"])
         change_signing_policy(
             actor=self.actor,
             tenant=self.owner,
-            require_pipeline_signature=not self.owner.require_pipeline_signature,
-            expected=self.owner.require_pipeline_signature,
+            require_pipeline_signature=not was_required,
+            expected=was_required,
         )
         return self.leave(reverse("pipeline_keys", kwargs={"tenant": self.owner.name}), _("The policy is changed."))

@@ -25,6 +25,7 @@ from registry.services.webhooks.endpoints import (
 )
 from registry.web.page import ConfirmPage, Facts, FormPage, Page, Question
 from registry.web.paging import page_of
+from registry.web.seen import SeenField, seen
 from registry.web.settings.keys import ReasonForm
 from registry.webhooks.kinds import PATTERNS
 
@@ -39,6 +40,10 @@ class WebhookForm(forms.Form):
         widget=forms.SelectMultiple(attrs={"size": 12}),
         help_text=gettext_lazy("“.*” means all of a family, those to come included."),
     )
+
+
+class ChangeWebhookForm(WebhookForm):
+    seen = SeenField()
 
 
 class NewWebhookForm(WebhookForm):
@@ -126,7 +131,7 @@ class NewWebhookPage(Webhooks, FormPage):
 
 class ChangeWebhookPage(Webhooks, FormPage):
     actions = {"get": Action.MANAGE_TENANT, "post": Action.MANAGE_TENANT}
-    form_class = WebhookForm
+    form_class = ChangeWebhookForm
     template_name = "registry/settings/webhook_new.html"
 
     def facts(self) -> Facts:
@@ -134,10 +139,13 @@ class ChangeWebhookPage(Webhooks, FormPage):
 
     def make_form(self, data: Any = None) -> forms.Form:  # noqa: ANN401  a QueryDict or None
         endpoint = self.endpoint
-        return WebhookForm(data, initial={"url": endpoint.url, "kinds": list(endpoint.kinds)})
+        now = {"url": endpoint.url, "kinds": list(endpoint.kinds)}
+        return ChangeWebhookForm(data, initial={**now, "seen": seen(now)})
 
     def save(self, data: Mapping[str, Any]) -> HttpResponse:
-        changed = change_webhook(actor=self.actor, endpoint=self.endpoint, **data)
+        endpoint, wanted = self.endpoint, dict(data)
+        expected = WebhookEndpoint(pk=endpoint.pk, **wanted.pop("seen"))
+        changed = change_webhook(actor=self.actor, endpoint=endpoint, **wanted, expected=expected)
         said = _("“%(name)s” is changed.") % {"name": changed.name}
         return self.leave(self.way("webhook", webhook=changed.name), said)
 

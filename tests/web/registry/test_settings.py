@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -11,7 +12,7 @@ from registry.states import Role
 from tests.factories.keys import make_signers
 from tests.factories.registry import make_person, make_tenant
 from tests.factories.webhooks import make_webhook
-from tests.web.conftest import SignIn
+from tests.web.conftest import SignIn, filled, shown
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
@@ -107,15 +108,48 @@ def test_the_approval_policy_is_changed_by_who_manages_and_read_by_the_others(
     wanted = {"required": 2, "roles": ["reviewer"], "validity_days": "30"}
     assert '<form class="narrow"' not in member.get(address).content.decode()
     assert member.post(address, wanted).status_code == 403
-    assert admin.post(address, wanted)["Location"] == address
+    assert filled(admin, address, **wanted)["Location"] == address
     assert (policy_of(acme).required, policy_of(acme).validity_days) == (2, 30)
+
+
+@pytest.mark.parametrize(
+    ("page", "first", "second"),
+    [
+        ("approval-policy", {"required": 2}, {"required": 3}),
+        ("webhooks/ci/change", {"url": "https://receiver.example/y"}, {"url": "https://receiver.example/z"}),
+    ],
+)
+def test_what_was_changed_since_a_form_was_shown_is_not_changed_back_by_it(
+    page: str, first: dict[str, Any], second: dict[str, Any], admin: Client, acme: Tenant
+) -> None:
+    make_webhook(tenant=acme, name="ci")
+    address = f"/ui/settings/tenants/acme/{page}"
+    opened = shown(admin, address)
+    for _number in range(2):
+        assert admin.post(address, {**opened, **first}).status_code == 302, "a double click says the same twice"
+    late = admin.post(address, {**opened, **second})
+    assert late.status_code == 422
+    assert "was changed meanwhile" in late.content.decode()
+    name, value = next(iter(first.items()))
+    assert shown(admin, address)[name] == value
+    assert admin.post(address, {**opened, **second, "seen": "forged"}).status_code == 422
+
+
+def test_a_double_click_does_not_take_the_demand_for_signatures_back(admin: Client, acme: Tenant) -> None:
+    address = "/ui/settings/tenants/acme/signing-policy"
+    opened = shown(admin, address)
+    for _number in range(2):
+        assert admin.post(address, opened).status_code == 302
+        acme.refresh_from_db()
+        assert acme.require_pipeline_signature
+    assert admin.post(address, {}).status_code == 422
 
 
 def test_a_pipelines_key_is_registered_and_asked_for(admin: Client, acme: Tenant, pipeline: LocalKeySigner) -> None:
     base = "/ui/settings/tenants/acme"
     assert admin.post(f"{base}/pipeline-keys/new", {"name": "ci", "public_key": "PEM"}).status_code == 422
     admin.post(f"{base}/pipeline-keys/new", {"name": "ci", "public_key": pipeline.public_pem()})
-    assert admin.post(f"{base}/signing-policy").status_code == 302
+    assert filled(admin, f"{base}/signing-policy").status_code == 302
     acme.refresh_from_db()
     assert acme.require_pipeline_signature
     key = acme.pipeline_keys.get()
@@ -132,7 +166,7 @@ def test_a_webhook_lives_from_the_pages(base: str, admin: Client, acme: Tenant) 
     assert "ping" in admin.get(f"{base}/ci").content.decode()
     sent = WebhookEndpoint.objects.get().deliveries.get()
     assert admin.post(f"{base}/ci/deliveries/{sent.pk}/redeliver").status_code == 302
-    admin.post(f"{base}/ci/change", {"url": "https://receiver.example/y", "kinds": ["release.*"]})
+    filled(admin, f"{base}/ci/change", url="https://receiver.example/y", kinds=["release.*"])
     admin.post(f"{base}/ci/disable", {"reason": "moved"})
     changed = WebhookEndpoint.objects.get()
     assert (changed.url, changed.kinds, changed.disabled_reason) == (

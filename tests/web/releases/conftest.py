@@ -77,13 +77,6 @@ def text_of(answer: Any) -> str:
     return " ".join(" ".join(reader.found).split())
 
 
-def filled(browser: Client, address: str, **values: Any) -> Any:
-    """The form at the address, sent as it is shown but for ``values``."""
-    form = browser.get(address).context["form"]
-    shown = {name: form[name].value() for name in form.fields if form[name].value() is not None}
-    return browser.post(address, {**shown, **values})
-
-
 class _Text(HTMLParser):
     def __init__(self) -> None:
         super().__init__()

@@ -10,8 +10,8 @@ from releases.services.protection import protect_alias
 from releases.services.splits import SplitWish, set_split
 from tests.factories.registry import make_actor, make_tenant, make_version
 from tests.factories.releases import begin_release, commit, make_alias, point_alias
-from tests.web.conftest import SignIn
-from tests.web.releases.conftest import Stage, filled, text_of
+from tests.web.conftest import SignIn, filled
+from tests.web.releases.conftest import Stage, text_of
 
 pytestmark = pytest.mark.django_db
 

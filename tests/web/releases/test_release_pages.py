@@ -14,8 +14,8 @@ from releases.states import PauseKind, ReleaseState
 from tests.factories.judged import note_verdict, window_of
 from tests.factories.registry import make_actor, make_version
 from tests.factories.releases import SHORT_PLAN, begin_release, consent, make_alias, run_release, take_on
-from tests.web.conftest import SignIn
-from tests.web.releases.conftest import Stage, filled, text_of
+from tests.web.conftest import SignIn, filled
+from tests.web.releases.conftest import Stage, text_of
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 12

@@ -10,8 +10,8 @@ from releases.models import Alias, AliasGrant, Release, Rollback
 from releases.states import ReleaseState
 from tests.factories.registry import make_tenant, make_version
 from tests.factories.releases import begin_release, point_alias, run_release
-from tests.web.conftest import SignIn
-from tests.web.releases.conftest import Stage, filled, text_of
+from tests.web.conftest import SignIn, filled
+from tests.web.releases.conftest import Stage, text_of
 
 pytestmark = pytest.mark.django_db
 

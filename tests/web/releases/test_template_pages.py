@@ -2,7 +2,8 @@ import pytest
 from django.test import Client
 
 from releases.models import ReleaseTemplate
-from tests.web.releases.conftest import Stage, filled, text_of
+from tests.web.conftest import filled
+from tests.web.releases.conftest import Stage, text_of
 
 pytestmark = pytest.mark.django_db
 SMALL = "canary: [{percent: 5}]\n"
