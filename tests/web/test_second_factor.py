@@ -71,6 +71,56 @@ def test_a_recovery_code_lets_in_once(client: Client) -> None:
         assert other.post(asked["Location"], {"code": codes[0]}).status_code == expected
 
 
+def told_of(person: Person) -> list[tuple[str, str]]:
+    records = AuditRecord.objects.filter(chain="platform", object__id=str(person.pk), how="web").order_by("seq")
+    factors = records.filter(action__endswith="_factor")
+    return [(each.action.rpartition(":")[2], (each.after or each.before or {})["factor"]) for each in factors]
+
+
+def test_second_factors_that_come_and_go_are_told_to_the_audit_log(client: Client) -> None:
+    person = with_password(make_person())
+    activated(client, person)
+    assert told_of(person) == [("add_factor", "totp"), ("add_factor", "recovery_codes")]
+    client.post("/ui/account/second-factor/recovery-codes/generate/")
+    assert told_of(person)[2:] == [("remove_factor", "recovery_codes"), ("add_factor", "recovery_codes")]
+    assert AuditRecord.objects.filter(action="platform:person:add_factor", actor__id=person.email).count() == 3
+
+
+def test_a_second_factor_and_a_passkey_are_removed_after_the_password_was_asked_for_again(client: Client) -> None:
+    person = with_password(make_person())
+    activated(client, person)
+    data = {"name": "laptop", "credential": {"clientExtensionResults": {"credProps": {"rk": True}}}}
+    key = Authenticator.objects.create(user=person, type="webauthn", data=data)
+    away = [f"/ui/account/second-factor/webauthn/keys/{key.pk}/remove/", "/ui/account/second-factor/totp/deactivate/"]
+    fresh = Client()
+    fresh.force_login(person, backend="allauth.account.auth_backends.AuthenticationBackend")
+    for address in away:
+        assert "reauthenticate" in fresh.post(address)["Location"]
+    assert Authenticator.objects.filter(user=person).count() == 3
+    index = client.get("/ui/account/second-factor/").content.decode()
+    assert away[1] in index
+    assert away[0] in client.get("/ui/account/second-factor/webauthn/").content.decode()
+    for address in away:
+        assert client.get(address).status_code == 200
+        assert client.post(address).status_code == 302
+    assert not Authenticator.objects.filter(user=person).exists(), "recovery codes of nothing go with it"
+    assert [each for each in told_of(person) if each[0] == "remove_factor"] == [
+        ("remove_factor", "webauthn"),
+        ("remove_factor", "totp"),
+        ("remove_factor", "recovery_codes"),
+    ]
+
+
+def test_a_change_of_the_password_is_told_to_the_audit_log(client: Client) -> None:
+    person = with_password(make_person())
+    enter(client, person)
+    another = "another horse battery staple"
+    changed = {"oldpassword": PASSWORD, "password1": another, "password2": another}
+    assert client.post("/ui/account/password/change", changed).status_code == 302
+    told = AuditRecord.objects.get(action="platform:person:change_password")
+    assert (told.actor["id"], told.object["id"], told.how) == (person.email, str(person.pk), "web")
+
+
 def test_other_sessions_are_ended_from_the_list_of_sessions(client: Client) -> None:
     person = with_password(make_person())
     other = Client()

@@ -109,3 +109,22 @@ def set_password_by_link(*, key: str, password: str, request_id: str = "", sourc
 def note_sign_in(*, actor: Actor, by: str) -> None:
     """Tell the audit log that a person signed in; ``by`` is the way: password, passkey or single sign-on."""
     events.person_signed_in(actor=actor, by=by)
+
+
+def note_password_change(*, actor: Actor, person: Person) -> None:
+    """Tell the audit log, in the transaction of the change, that a person has another password."""
+    events.password_changed(actor=actor, person=person)
+
+
+def note_factor(*, actor: Actor, person: Person, factor: str, is_added: bool) -> None:
+    """Tell the audit log, in the transaction of the change, that a person has a second factor more or less.
+
+    Args:
+        actor: who did it.
+        person: whose it is.
+        factor: ``totp``, ``webauthn`` (a passkey, too) or ``recovery_codes``, all of them at once.
+        is_added: it is there now; else it is gone.
+
+    """
+    tell = events.factor_added if is_added else events.factor_removed
+    tell(actor=actor, person=person, factor=factor)

@@ -35,6 +35,37 @@ def password_set(*, actor: Actor, person: Person) -> None:
     )
 
 
+def password_changed(*, actor: Actor, person: Person) -> None:
+    """By the person, who knew the old one."""
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:person:change_password",
+        object_=_person(person.pk, person.email),
+    )
+
+
+def factor_added(*, actor: Actor, person: Person, factor: str) -> None:
+    """``factor``: ``totp``, ``webauthn`` or ``recovery_codes``, all of them at once."""
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:person:add_factor",
+        object_=_person(person.pk, person.email),
+        after={"factor": factor},
+    )
+
+
+def factor_removed(*, actor: Actor, person: Person, factor: str) -> None:
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:person:remove_factor",
+        object_=_person(person.pk, person.email),
+        before={"factor": factor},
+    )
+
+
 def person_signed_in(*, actor: Actor, by: str) -> None:
     append_record(
         actor=actor,
