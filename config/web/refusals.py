@@ -1,5 +1,6 @@
 """What a page answers when a service or selector refuses: one place, as ``config.problems`` is for the API."""
 
+import logging
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -7,12 +8,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
+from redis.exceptions import RedisError
 
 from config.problems import status_of, told
 from config.web.reader import appearance, is_page
 from registry.errors import LorekeeperError
 from registry.web.denials import tell_page_denial
 
+logger = logging.getLogger(__name__)
 Handler = Callable[[HttpRequest], HttpResponse]
 
 
@@ -26,12 +29,22 @@ class RefusalMiddleware:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if not is_page(request):
+            return None
+        if isinstance(error, RedisError):
+            return _uncounted(request, error)
         status = status_of(error)
-        if status is None or not is_page(request):
+        if status is None:
             return None
         if isinstance(error, LorekeeperError):
             tell_page_denial(request, error)
         return error_page(request, status, told(error, status))
+
+
+def _uncounted(request: HttpRequest, error: RedisError) -> HttpResponse:
+    """While the cache is away nobody tries to sign in: tries that nobody counts could go on for ever."""
+    logger.error("the cache does not answer, so nobody can sign in: %s", error)
+    return error_page(request, 503, _("Tries to sign in can't be counted now, so nobody can. Try again in a minute."))
 
 
 def error_page(request: HttpRequest, status: int, detail: str) -> HttpResponse:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -36,6 +38,19 @@ def test_after_five_wrong_passwords_the_right_one_is_refused_too(client: Client)
     answer = client.post(LOGIN, {"login": person.email, "password": PASSWORD})
     assert answer.status_code == 200
     assert "sessionid" not in client.cookies
+    assert client.get("/ui/").status_code == 302
+
+
+def test_while_tries_are_not_counted_nobody_signs_in_and_a_page_says_so(client: Client, settings: Any) -> None:
+    person = with_password(make_person())
+    settings.CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}
+    }
+    assert client.get(LOGIN).status_code == 200
+    for password in (PASSWORD, "wrong password"):
+        answer = client.post(LOGIN, {"login": person.email, "password": password})
+        assert answer.status_code == 503
+        assert "Tries to sign in can&#x27;t be counted now" in answer.content.decode()
     assert client.get("/ui/").status_code == 302
 
 
