@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
-from zoneinfo import available_timezones
 
 from django import forms
 from django.conf import settings
@@ -11,7 +10,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
 
-from config.web.reader import THEME_COOKIE, THEMES, ZONE_COOKIE, theme_of, zone_of
+from config.web.reader import THEME_COOKIE, THEMES, ZONE_COOKIE, theme_of, zone_of, zones
 from registry.web.page import Page
 
 _A_YEAR_S: Final = 365 * 86_400
@@ -25,7 +24,7 @@ class PreferencesForm(forms.Form):
         label=_("Colours"), choices=[(theme, _NAMES_OF_THEMES[theme]) for theme in THEMES], required=False
     )
     zone = forms.ChoiceField(
-        label=_("Time zone"), choices=lambda: [(name, name) for name in sorted(available_timezones())], required=False
+        label=_("Time zone"), choices=lambda: [(name, name) for name in sorted(zones())], required=False
     )
 
 
