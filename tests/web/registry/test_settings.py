@@ -203,6 +203,21 @@ def test_a_denied_page_is_told_to_the_audit_log(sign_in: SignIn, acme: Tenant) -
     assert (told.how, told.object["id"]) == ("web", "GET /ui/settings/tenants/acme/tokens")
 
 
+def test_an_admin_of_more_tenants_than_are_offered_gets_to_the_others(
+    sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("registry.web.reader.MOST_TENANTS", 2)
+    tenants = [make_tenant(name=f"t{number}") for number in range(5)]
+    browser = sign_in(make_person(roles={tenants[4]: [Role.REVIEWER]}, is_platform_admin=True))
+    assert '<a href="/ui/settings/tenants">All tenants</a>' in browser.get("/ui/").content.decode()
+    assert browser.get("/ui/settings/tenants/t3/members").status_code == 200
+    reader = browser.get("/ui/").context["reader"]
+    assert [each.name for each in reader.tenants] == ["t0", "t1", "t3", "t4"]
+    assert reader.tenant == tenants[3], "what was looked at stays the one that pages lead to"
+    made = {"name": "laptop", "tenant": "t4", "scopes": ["read"], "days": 7}
+    assert browser.post("/ui/tokens/new", made).status_code == 200
+
+
 def test_a_long_list_is_walked_there_and_back(admin: Client) -> None:
     for number in range(120):
         make_tenant(name=f"t{number:03}")
