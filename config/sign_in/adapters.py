@@ -13,10 +13,11 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import transaction
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
+from requests import RequestException
 
 from config.sign_in.roles import granted_to, managed_by, read_mapping
 from config.sign_in.sealing import opened, sealed
-from config.web.refusals import error_page
+from config.web.refusals import error_page, provider_away
 from registry.errors import LorekeeperError, PermissionDenied
 from registry.models import Person
 from registry.services.people.single_sign_on import Identity, arrive
@@ -102,6 +103,8 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):
     ) -> None:
         logger.warning("single sign-on failed: %s %s", error, exception)
         tell_failed_sign_in(request, email="")
+        if isinstance(exception, RequestException):
+            raise ImmediateHttpResponse(provider_away(request, exception))
 
 
 def _connect(request: HttpRequest, sociallogin: Any, person: Person) -> None:

@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 from redis.exceptions import RedisError
+from requests import RequestException
 
 from config.problems import status_of, told
 from config.web.reader import appearance, is_page
@@ -33,6 +34,8 @@ class RefusalMiddleware:
             return None
         if isinstance(error, RedisError):
             return _uncounted(request, error)
+        if isinstance(error, RequestException):
+            return provider_away(request, error)
         status = status_of(error)
         if status is None:
             return None
@@ -45,6 +48,12 @@ def _uncounted(request: HttpRequest, error: RedisError) -> HttpResponse:
     """While the cache is away nobody tries to sign in: tries that nobody counts could go on for ever."""
     logger.error("the cache does not answer, so nobody can sign in: %s", error)
     return error_page(request, 503, _("Tries to sign in can't be counted now, so nobody can. Try again in a minute."))
+
+
+def provider_away(request: HttpRequest, error: RequestException) -> HttpResponse:
+    """Nothing of ours but single sign-on asks others by the library that raises these."""
+    logger.error("the provider of identities does not answer as it should: %s", error)
+    return error_page(request, 503, _("Your provider of identities does not answer. Try again in a minute."))
 
 
 def error_page(request: HttpRequest, status: int, detail: str) -> HttpResponse:

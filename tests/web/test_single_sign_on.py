@@ -17,6 +17,7 @@ from tests.web.conftest import PASSWORD, with_password
 
 pytestmark = pytest.mark.django_db
 LOGIN = "/ui/account/login"
+AT_PROVIDER = "/ui/account/sso/oidc/login/"
 ROLES = {"reviewers": ["acme/reviewer"], "ops": ["acme/operator", "acme/viewer"], "admins": ["platform/admin"]}
 EVE = {"sub": "42", "email": "Eve@Acme.Example", "email_verified": True, "name": "Eve Ng", "groups": ["reviewers"]}
 
@@ -47,13 +48,17 @@ def provider(settings: Any, acme: Tenant) -> Iterator[Provider]:
         yield started
 
 
+def leave(browser: Client) -> httpx.Response:
+    """From our form to the provider: its answer."""
+    leaving = browser.post(AT_PROVIDER)
+    assert leaving.status_code == 302
+    return httpx.get(leaving["Location"])
+
+
 def come(browser: Client, provider: Provider, person: dict[str, Any]) -> Any:
     """The whole way: from our form to the provider and back."""
     provider.person = person
-    leaving = browser.post("/ui/account/sso/oidc/login/")
-    assert leaving.status_code == 302
-    back = httpx.get(leaving["Location"]).headers["Location"]
-    address = urlsplit(back)
+    address = urlsplit(leave(browser).headers["Location"])
     return browser.get(f"{address.path}?{address.query}")
 
 
@@ -128,6 +133,18 @@ def test_another_identity_with_the_same_address_gets_nobodys_account(client: Cli
     assert roles_of("eve@acme.example") == {"reviewer"}, "nor do the other's groups count"
     assert AuditRecord.objects.filter(action="platform:access:deny", object__kind="sign_in").exists()
     assert come(Client(), provider, EVE)["Location"] == "/ui/"
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+def test_a_provider_that_does_not_answer_is_said_to_be_away(
+    is_back: bool, client: Client, provider: Provider, settings: Any
+) -> None:
+    back = urlsplit(leave(client).headers["Location"]) if is_back else None
+    # Nobody listens there.
+    settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][0]["settings"]["server_url"] = "http://127.0.0.1:1"
+    answer = client.get(f"{back.path}?{back.query}") if back else client.post(AT_PROVIDER)
+    assert answer.status_code == 503
+    assert "Your provider of identities does not answer." in answer.content.decode()
 
 
 def test_the_way_there_is_a_form_and_no_link(client: Client, provider: Provider) -> None:

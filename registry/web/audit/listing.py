@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from registry.audit import PLATFORM_CHAIN
 from registry.models import AuditRecord
+from registry.naming import check_name
 from registry.permissions import Action
 from registry.services.audit.checks import read_log
 from registry.services.audit.search import Found, Wanted
@@ -108,7 +109,7 @@ class AuditGoPage(Page):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         chosen = request.GET.get("log", "")
-        tenant = None if chosen == PLATFORM_CHAIN else chosen
+        tenant = None if chosen in {"", PLATFORM_CHAIN} else check_name(chosen, field="log")
         query = _without_places(request.GET)
         address = way_in(tenant, "audit") if chosen else reverse("home")
         return redirect(f"{address}?{query.urlencode()}" if query and chosen else address)

@@ -254,6 +254,9 @@ def test_choosing_another_log_keeps_the_filters(tenant: Tenant, sign_in: SignIn)
     answer = admin.get("/ui/audit", {"log": "platform", "text": "word", "who": ""})
     assert answer["Location"] == "/ui/audit/platform?text=word"
     assert admin.get("/ui/audit", {"log": "acme"})["Location"] == "/ui/tenants/acme/audit"
+    for nowhere in ("a/b", "..", "a\x00"):
+        assert admin.get("/ui/audit", {"log": nowhere}).status_code == 400
+    assert admin.get("/ui/audit", {"log": ""})["Location"] == "/ui/"
 
 
 def test_one_tenants_words_find_nothing_of_anothers(browser: Client) -> None:
