@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -40,5 +41,6 @@ class PasswordLinkForPage(ConfirmPage):
 
     def save(self, data: Mapping[str, Any]) -> HttpResponse:
         link = make_password_link(actor=self.actor, email=self.kwargs["email"])
-        address = self.request.build_absolute_uri(reverse("password_by_link", kwargs={"key": link.key}))
+        # Not by the request: whoever says which host it is for would say where the secret goes.
+        address = f"{settings.PUBLIC_URL}{reverse('password_by_link', kwargs={'key': link.key})}"
         return self.show({"link": link, "address": address}, template="registry/settings/password_link.html")

@@ -186,13 +186,16 @@ def test_a_webhook_of_another_tenant_is_nowhere(sign_in: SignIn, acme: Tenant, a
     assert sign_in(roles={acme: list(Role)}).get("/ui/settings/tenants/globex/webhooks").status_code == 404
 
 
-def test_an_admin_makes_a_link_for_a_person_by_page_and_by_api(admin: Client, client: Client) -> None:
+def test_an_admin_makes_a_link_for_a_person_by_page_and_by_api(admin: Client, client: Client, settings: Any) -> None:
     person = make_person()
     page = admin.post(f"/ui/settings/people/{person.email}/password-link")
     path = str(page.context["address"]).removeprefix("http://testserver")
     assert client.get(path).status_code == 200
-    told = AuditRecord.objects.get(action="platform:person:make_password_link")
-    assert told.object["name"] == person.email
+    settings.PUBLIC_URL, settings.ALLOWED_HOSTS = "https://lore.example", ["*"]
+    elsewhere = admin.post(f"/ui/settings/people/{person.email}/password-link", headers={"Host": "evil.example"})
+    assert str(elsewhere.context["address"]).startswith("https://lore.example/ui/password/")
+    told = AuditRecord.objects.filter(action="platform:person:make_password_link")
+    assert [each.object["name"] for each in told] == [person.email, person.email]
 
 
 def test_a_denied_page_is_told_to_the_audit_log(sign_in: SignIn, acme: Tenant) -> None:
