@@ -15,7 +15,7 @@ class WiringConfig(AppConfig):
         from cachecontrol.services.demand import prewarm_version  # noqa: PLC0415
         from cachecontrol.services.releases.cooling import cool  # noqa: PLC0415
         from cachecontrol.services.releases.warming import warm_up  # noqa: PLC0415
-        from config.sign_in import arrivals  # noqa: PLC0415
+        from config.sign_in import arrivals, checks  # noqa: PLC0415
         from registry import ports as registry  # noqa: PLC0415
         from releases import ports as releases  # noqa: PLC0415
         from releases.selectors import (  # noqa: PLC0415
@@ -45,3 +45,4 @@ class WiringConfig(AppConfig):
         registry.PORTS.version_withdrawn = end_uses
         registry.PORTS.version_approved = begin_default_alias
         arrivals.connect()
+        checks.connect()
