@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from registry.actors import Actor
 from registry.documents.read import MAX_CHARACTERS
-from registry.errors import InvalidInput
+from registry.errors import InvalidInput, NotFound
 from registry.models import Version
 from registry.permissions import Action
 from registry.web.page import Facts, FormPage
@@ -27,13 +27,18 @@ from releases.templates import DEFAULT, get_release_template, list_release_templ
 from releases.web.forms import VersionField, offered_versions, read_version
 from releases.web.words import KINDS_OF_STEP, needs_of
 
-_MOST_ALIASES: Final = 500
+_OFFERED_ALIASES: Final = 500
 
 
 class ReleaseForm(forms.Form):
     """``seen`` is the alias with the revision that the person saw it at, as ``name#3``."""
 
-    alias = forms.ChoiceField(label=gettext_lazy("Alias"), help_text=gettext_lazy("The name whose callers get it."))
+    alias = forms.CharField(
+        label=gettext_lazy("Alias"),
+        help_text=gettext_lazy("The name whose callers get it."),
+        max_length=200,
+        widget=forms.TextInput(attrs={"list": "offered-aliases", "autocomplete": "off", "spellcheck": "false"}),
+    )
     candidate = VersionField(
         label=gettext_lazy("Candidate"),
         help_text=gettext_lazy("The approved version that it goes to, as adapter@version."),
@@ -58,13 +63,14 @@ class ReleaseForm(forms.Form):
     def __init__(self, data: Any, *, actor: Actor, tenant: str, initial: Mapping[str, Any]) -> None:  # noqa: ANN401  a QueryDict
         super().__init__(data, initial=dict(initial))
         self._actor, self._tenant = actor, tenant
-        aliases = list_aliases(actor=actor, tenant=tenant).values_list("name", flat=True)[:_MOST_ALIASES]
         templates = list_release_templates(actor=actor, tenant=tenant)
-        self.fields["alias"].choices = [(name, name) for name in aliases]  # type: ignore[attr-defined]  # a ChoiceField
         self.fields["template"].choices = [(each.name, each.name) for each in templates]  # type: ignore[attr-defined]  # a ChoiceField
 
     def clean_alias(self) -> Alias:
-        return get_alias(actor=self._actor, tenant=self._tenant, name=self.cleaned_data["alias"])
+        try:
+            return get_alias(actor=self._actor, tenant=self._tenant, name=self.cleaned_data["alias"])
+        except NotFound as error:
+            raise forms.ValidationError(error.message) from error
 
     def clean_candidate(self) -> Version:
         return read_version(self.cleaned_data["candidate"], actor=self._actor, tenant=self._tenant)
@@ -104,7 +110,8 @@ class NewReleasePage(FormPage):
         alias = self.wanted
         near, but = (None, None) if alias is None else (alias.adapter.name, alias.version_id)
         offers = offered_versions(actor=self.actor, tenant=self.owner.name, adapter=near, but=but)
-        return {"tenant": self.owner, "alias": alias, "offers": offers}
+        aliases = list_aliases(actor=self.actor, tenant=self.owner.name).values_list("name", flat=True)
+        return {"tenant": self.owner, "alias": alias, "offers": offers, "aliases": aliases[:_OFFERED_ALIASES]}
 
     @cached_property
     def wanted(self) -> Alias | None:

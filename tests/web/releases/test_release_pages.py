@@ -57,6 +57,22 @@ def test_a_release_is_made_from_a_template(stage: Stage, manager: Client) -> Non
     assert len(release.plan["canary"]) == 2
 
 
+def test_an_alias_behind_those_that_are_offered_is_chosen_too(
+    stage: Stage, manager: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("releases.web.making._OFFERED_ALIASES", 1)
+    make_alias(version=stage.old, name="a-first")
+    address = f"{stage.releases}/new"
+    shown = manager.get(address).content.decode()
+    assert '<option value="a-first">' in shown
+    assert '<option value="support">' not in shown
+    assert filled(manager, address, alias="support", candidate=stage.target).status_code == 302
+    assert Release.objects.get().alias == stage.alias
+    unknown = filled(manager, address, alias="nobody", candidate=stage.target)
+    assert unknown.status_code == 422
+    assert "has no alias named nobody." in text_of(unknown)
+
+
 def test_what_a_release_would_do_is_shown_with_its_digest_before_it_is_made(stage: Stage, manager: Client) -> None:
     address = f"{stage.releases}/new?alias=support"
     plan = "canary: [{percent: 5, gate: true}]"
