@@ -14,7 +14,7 @@ from tests.e2e.web.browsing import LOOKS, Look, Window, window
 from tests.factories.registry import make_actor, make_adapter, make_approval, make_person, make_tenant, make_version
 from tests.factories.releases import point_alias
 from tests.factories.reports import check, cost_check, engines_check, evaluation_check, make_report
-from tests.web.registry.reading import page_of_version
+from tests.web.reading import page_of_version
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("sent", "signer", "store")]
 ANSWERS = {

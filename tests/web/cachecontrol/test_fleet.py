@@ -3,8 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from cachecontrol.models import LoadRequest, Node, Residency
@@ -13,26 +11,12 @@ from registry.models import AuditRecord
 from tests.factories.cachecontrol import beat, make_node, report
 from tests.factories.registry import make_actor, make_adapter, make_version
 from tests.web.cachecontrol.conftest import World, load
-
-MOST_QUERIES = 12
-
-
-def text_of(browser: object, address: str) -> str:
-    answer = browser.get(address)  # type: ignore[attr-defined]
-    assert answer.status_code == 200, address
-    return str(answer.content.decode())
-
-
-def queries_of(browser: object, address: str) -> int:
-    """How often the page asks the database; the first time, the session is told which tenant was looked at last."""
-    text_of(browser, address)
-    with CaptureQueriesContext(connection) as queries:
-        text_of(browser, address)
-    return len(queries)
+from tests.web.conftest import SignIn
+from tests.web.reading import MOST_QUERIES, queries, shown
 
 
 def test_the_map_shows_what_is_in_the_slots_and_says_what_is_an_estimate(world: World) -> None:
-    page = text_of(world.admin, "/ui/fleet")
+    page = shown(world.admin, "/ui/fleet")
     assert "acme/tone@v1" in page
     assert "globex/secret@v1" in page
     assert "(an estimate)" in page
@@ -45,14 +29,14 @@ def test_a_member_is_never_told_of_another_tenants_versions(world: World, addres
     Node.objects.filter(pk=world.node.pk).update(
         drift={"unknown": [world.other.engine_name, world.own.engine_name], "mismatched": []}
     )
-    page = text_of(world.viewer, address)
+    page = shown(world.viewer, address)
     assert "globex" not in page
     assert "secret" not in page
     assert world.other.engine_name not in page
 
 
-def test_a_member_of_no_tenant_sees_no_fleet(world: World, sign_in: object) -> None:
-    assert sign_in().get("/ui/fleet").status_code == 403  # type: ignore[operator]
+def test_a_member_of_no_tenant_sees_no_fleet(world: World, sign_in: SignIn) -> None:
+    assert sign_in().get("/ui/fleet").status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -69,7 +53,7 @@ def test_a_member_of_no_tenant_sees_no_fleet(world: World, sign_in: object) -> N
 )
 def test_a_node_says_how_it_stands(world: World, facts: dict[str, object], word: str) -> None:
     Node.objects.filter(pk=world.node.pk).update(**facts)
-    assert word in text_of(world.viewer, "/ui/fleet/nodes/n1")
+    assert word in shown(world.viewer, "/ui/fleet/nodes/n1")
 
 
 def test_a_node_says_since_when_it_is_tainted_and_forgets_it_with_the_restart(world: World) -> None:
@@ -83,14 +67,14 @@ def test_a_node_says_since_when_it_is_tainted_and_forgets_it_with_the_restart(wo
 
 
 def test_draining_is_confirmed_done_once_and_told_with_its_reason(world: World) -> None:
-    asked = text_of(world.admin, "/ui/fleet/nodes/n1/drain")
+    asked = shown(world.admin, "/ui/fleet/nodes/n1/drain")
     assert "2 versions in its engine are placed on other nodes" in asked
     for _click in range(2):
         answer = world.admin.post("/ui/fleet/nodes/n1/drain", {"reason": "new disk"})
         assert answer["Location"] == "/ui/fleet/nodes/n1"
     record = AuditRecord.objects.get(action="platform:node:drain")
     assert record.reason == "new disk"
-    page = text_of(world.admin, "/ui/fleet/nodes/n1")
+    page = shown(world.admin, "/ui/fleet/nodes/n1")
     assert "2 versions are still in its engine" in page
     assert 'hx-trigger="every 2s"' in page
     assert "/ui/fleet/nodes/n1/resume" in page
@@ -99,14 +83,14 @@ def test_draining_is_confirmed_done_once_and_told_with_its_reason(world: World) 
 def test_a_drained_node_says_that_it_is_empty_and_asks_no_more(world: World) -> None:
     world.admin.post("/ui/fleet/nodes/n1/drain", {"reason": ""})
     Residency.objects.all().delete()
-    page = text_of(world.admin, "/ui/fleet/nodes/n1")
+    page = shown(world.admin, "/ui/fleet/nodes/n1")
     assert "Its engine is empty" in page
     assert "hx-trigger" not in page
 
 
 @pytest.mark.parametrize("verb", ["drain", "resume", "cordon", "uncordon", "recycle", "token"])
 def test_nobody_but_the_platform_operates_a_node(world: World, verb: str) -> None:
-    page = text_of(world.operator, "/ui/fleet/nodes/n1")
+    page = shown(world.operator, "/ui/fleet/nodes/n1")
     assert f"/ui/fleet/nodes/n1/{verb}" not in page
     assert world.operator.get(f"/ui/fleet/nodes/n1/{verb}").status_code == 403
     assert world.operator.post(f"/ui/fleet/nodes/n1/{verb}").status_code == 403
@@ -116,7 +100,7 @@ def test_cordons_come_and_go(world: World) -> None:
     world.admin.post("/ui/fleet/nodes/n1/cordon", {"reason": ""})
     world.node.refresh_from_db()
     assert world.node.cordoned_at is not None
-    assert "stays cordoned" in text_of(world.admin, "/ui/fleet/nodes/n1/resume")
+    assert "stays cordoned" in shown(world.admin, "/ui/fleet/nodes/n1/resume")
     world.admin.post("/ui/fleet/nodes/n1/uncordon", {"reason": ""})
     world.node.refresh_from_db()
     assert not world.node.cordoned
@@ -134,7 +118,7 @@ def test_an_engine_that_nobody_can_restart_says_so_next_to_the_question(world: W
 
 
 def test_a_load_under_way_is_shown_with_who_waits_and_the_page_looks_again(world: World) -> None:
-    assert "hx-trigger" not in text_of(world.admin, "/ui/fleet")
+    assert "hx-trigger" not in shown(world.admin, "/ui/fleet")
     now = timezone.now()
     LoadRequest.objects.create(
         pool=world.own.base_revision.digest,
@@ -145,7 +129,7 @@ def test_a_load_under_way_is_shown_with_who_waits_and_the_page_looks_again(world
         enqueued_at=now,
         deadline_at=now + timedelta(minutes=1),
     )
-    page = text_of(world.viewer, "/ui/fleet")
+    page = shown(world.viewer, "/ui/fleet")
     assert "not chosen yet" in page
     assert 'hx-trigger="every 3s"' in page
 
@@ -156,19 +140,19 @@ def test_pages_of_the_fleet_ask_the_database_little_however_much_there_is(world:
         node = make_node(base_revision=world.own.base_revision, name=f"more-{number}", gpu_slots=4, cpu_slots=8)
         for _version in range(4):
             load(node, make_version(adapter=world.own.adapter))
-    assert queries_of(world.admin, address) <= MOST_QUERIES
+    assert queries(world.admin, address) <= MOST_QUERIES
 
 
 def test_the_map_is_narrowed_and_empty_fleets_say_what_to_do(world: World) -> None:
     make_node(base_revision=world.own.base_revision, name="far-away")
-    page = text_of(world.admin, "/ui/fleet?text=far")
+    page = shown(world.admin, "/ui/fleet?text=far")
     assert "/ui/fleet/nodes/far-away" in page
     assert "/ui/fleet/nodes/n1" not in page
-    assert "/ui/fleet/nodes/n1" not in text_of(world.admin, "/ui/fleet?standing=lost")
+    assert "/ui/fleet/nodes/n1" not in shown(world.admin, "/ui/fleet?standing=lost")
 
 
-def test_an_empty_fleet_says_what_to_do(db: None, sign_in: object) -> None:
-    page = text_of(sign_in(is_platform_admin=True), "/ui/fleet")  # type: ignore[operator]
+def test_an_empty_fleet_says_what_to_do(db: None, sign_in: SignIn) -> None:
+    page = shown(sign_in(is_platform_admin=True), "/ui/fleet")
     assert "No node is registered yet" in page
     assert "/ui/fleet/register" in page
 
@@ -191,7 +175,7 @@ def test_a_node_is_registered_and_its_token_shown_once(world: World) -> None:
     node = Node.objects.get(name="n2")
     assert node.disk_bytes == 100 * 10**9
     assert node.token.prefix in made.content.decode()
-    assert node.token.prefix not in text_of(world.admin, "/ui/fleet/nodes/n2")
+    assert node.token.prefix not in shown(world.admin, "/ui/fleet/nodes/n2")
 
 
 def test_a_new_token_ends_the_old_one(world: World) -> None:
@@ -204,7 +188,7 @@ def test_a_new_token_ends_the_old_one(world: World) -> None:
 
 def test_a_hostile_name_is_text(world: World) -> None:
     Residency.objects.filter(version=world.own).update(message="<script>alert(1)</script>")
-    page = text_of(world.admin, "/ui/fleet/nodes/n1")
+    page = shown(world.admin, "/ui/fleet/nodes/n1")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
 
@@ -222,4 +206,4 @@ def test_versions_of_one_adapter_do_not_hide_another(world: World) -> None:
             base_revision=world.own.base_revision,
         ),
     )
-    assert "acme/law@" in text_of(world.viewer, "/ui/fleet")
+    assert "acme/law@" in shown(world.viewer, "/ui/fleet")

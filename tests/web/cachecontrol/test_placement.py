@@ -7,7 +7,7 @@ from tests.factories.cachecontrol import make_node, make_policy
 from tests.factories.registry import make_actor, make_person, make_version
 from tests.factories.releases import point_alias
 from tests.web.cachecontrol.conftest import AS, World
-from tests.web.cachecontrol.test_fleet import MOST_QUERIES, queries_of, text_of
+from tests.web.reading import MOST_QUERIES, queries, shown
 
 
 def evict(world: World, **facts: object) -> Eviction:
@@ -30,7 +30,7 @@ def evict(world: World, **facts: object) -> Eviction:
 
 def test_why_it_was_evicted_says_reason_score_factors_and_runner_up(world: World) -> None:
     evict(world)
-    page = text_of(world.admin, f"{AS}/placement")
+    page = shown(world.admin, f"{AS}/placement")
     assert "To make room for another version" in page
     assert "score 1.250 under density" in page
     assert "how often it is asked for" in page
@@ -40,7 +40,7 @@ def test_why_it_was_evicted_says_reason_score_factors_and_runner_up(world: World
 
 def test_a_member_is_told_of_a_runner_up_of_another_tenant_without_its_name(world: World) -> None:
     evict(world)
-    page = text_of(world.viewer, f"{AS}/placement")
+    page = shown(world.viewer, f"{AS}/placement")
     assert "a version of another tenant" in page
     assert "globex" not in page
 
@@ -49,19 +49,19 @@ def test_placement_asks_the_database_little(world: World) -> None:
     point_alias(name="prod", version=world.own)
     evict(world)
     for browser in (world.admin, world.operator):
-        assert queries_of(browser, f"{AS}/placement") <= MOST_QUERIES
+        assert queries(browser, f"{AS}/placement") <= MOST_QUERIES
 
 
 def test_an_operator_warms_a_version_on_the_node_of_their_choice(world: World) -> None:
     make_node(base_revision=world.own.base_revision, name="n2")
-    asked = text_of(world.operator, f"{AS}/warm")
+    asked = shown(world.operator, f"{AS}/warm")
     assert "n2: 0 of 4 places taken" in asked
     assert "n1: it is there or on its way" in asked
     for _click in range(2):
         answer = world.operator.post(f"{AS}/warm", {"node": "n2"})
         assert answer["Location"] == f"{AS}/placement"
     assert Residency.objects.get(node__name="n2", version=world.own).generation == 1
-    page = text_of(world.operator, f"{AS}/placement")
+    page = shown(world.operator, f"{AS}/placement")
     assert "to be loaded" in page
     assert 'hx-trigger="every 2s"' in page
 
@@ -69,7 +69,7 @@ def test_an_operator_warms_a_version_on_the_node_of_their_choice(world: World) -
 def test_a_node_that_takes_nothing_new_says_so_at_the_choice(world: World) -> None:
     make_node(base_revision=world.own.base_revision, name="n2")
     world.admin.post("/ui/fleet/nodes/n2/cordon", {"reason": ""})
-    assert "n2: takes nothing new now" in text_of(world.operator, f"{AS}/warm")
+    assert "n2: takes nothing new now" in shown(world.operator, f"{AS}/warm")
     refused = world.operator.post(f"{AS}/warm", {"node": "n2"})
     assert refused.status_code == 422
     assert 'id="id_node_error"' in refused.content.decode()
@@ -77,7 +77,7 @@ def test_a_node_that_takes_nothing_new_says_so_at_the_choice(world: World) -> No
 
 def test_evicting_says_what_it_means_and_leaves_the_files_or_not(world: World) -> None:
     point_alias(name="prod", version=world.own)
-    asked = text_of(world.operator, f"{AS}/evict/n1")
+    asked = shown(world.operator, f"{AS}/evict/n1")
     assert "It is loaded nowhere else" in asked
     assert "These aliases point to it: prod." in asked
     world.operator.post(f"{AS}/evict/n1", {"to": "disk", "reason": "noisy"})
@@ -92,7 +92,7 @@ def test_evicting_says_what_it_means_and_leaves_the_files_or_not(world: World) -
 
 def test_whoever_does_not_operate_the_tenant_neither_sees_the_buttons_nor_gets_through(world: World) -> None:
     for browser, status in ((world.viewer, 403), (world.admin, 403)):
-        page = text_of(browser, f"{AS}/placement")
+        page = shown(browser, f"{AS}/placement")
         assert f"{AS}/warm" not in page
         assert f"{AS}/evict" not in page
         for path in (f"{AS}/warm", f"{AS}/evict/n1"):
@@ -108,35 +108,35 @@ def test_a_version_of_another_adapter_can_not_be_reached_through_ones_own_tenant
 
 
 def test_a_pin_goes_through_the_policy(world: World) -> None:
-    page = text_of(world.admin, f"{AS}/placement")
+    page = shown(world.admin, f"{AS}/placement")
     base = world.own.base_revision.base_model
     assert f"/ui/fleet/policies/{base.name}/propose?pin_tenant=acme" in page
-    assert "propose?pin" not in text_of(world.operator, f"{AS}/placement")
+    assert "propose?pin" not in shown(world.operator, f"{AS}/placement")
     make_policy(
         base_model=base,
         more="pins:\n  - {tenant: acme, adapter: tone, version: v1}\n",
         approver=make_actor(make_person(is_platform_admin=True)),
     )
-    assert "yes, by the policy in force" in text_of(world.operator, f"{AS}/placement")
+    assert "yes, by the policy in force" in shown(world.operator, f"{AS}/placement")
 
 
 def test_evictions_are_filtered_and_paged(world: World) -> None:
     for number in range(60):
         evict(world, reason="ttl" if number % 2 else "room")
-    page = text_of(world.admin, "/ui/fleet/evictions")
+    page = shown(world.admin, "/ui/fleet/evictions")
     assert 'rel="next"' in page
-    assert "it was idle" in text_of(world.admin, "/ui/fleet/evictions?reason=ttl").lower()
-    assert "No eviction is like that" in text_of(world.admin, "/ui/fleet/evictions?node=n9")
-    assert queries_of(world.viewer, "/ui/fleet/evictions?adapter=tone&tenant=acme&tier=gpu") <= MOST_QUERIES
+    assert "it was idle" in shown(world.admin, "/ui/fleet/evictions?reason=ttl").lower()
+    assert "No eviction is like that" in shown(world.admin, "/ui/fleet/evictions?node=n9")
+    assert queries(world.viewer, "/ui/fleet/evictions?adapter=tone&tenant=acme&tier=gpu") <= MOST_QUERIES
 
 
 def test_an_eviction_of_another_tenants_version_is_not_in_a_members_list(world: World) -> None:
     evict(world, version=world.other, runner_up=world.own, asked_by="acme")
-    assert "globex" not in text_of(world.viewer, "/ui/fleet/evictions")
-    assert "Nothing was evicted yet" in text_of(world.viewer, "/ui/fleet/evictions")
+    assert "globex" not in shown(world.viewer, "/ui/fleet/evictions")
+    assert "Nothing was evicted yet" in shown(world.viewer, "/ui/fleet/evictions")
 
 
 def test_a_version_that_is_nowhere_says_what_brings_it(world: World) -> None:
     version = make_version(adapter=world.own.adapter, name="v7")
-    page = text_of(world.viewer, f"/ui/tenants/acme/adapters/tone/versions/{version.name}/placement")
+    page = shown(world.viewer, f"/ui/tenants/acme/adapters/tone/versions/{version.name}/placement")
     assert "It is on no node" in page

@@ -11,7 +11,7 @@ from tests.factories.cachecontrol import make_policy
 from tests.factories.registry import make_actor, make_person
 from tests.factories.requests import make_request
 from tests.web.cachecontrol.conftest import World
-from tests.web.cachecontrol.test_fleet import MOST_QUERIES, queries_of, text_of
+from tests.web.reading import MOST_QUERIES, queries, shown
 
 
 def at(world: World, rest: str = "") -> str:
@@ -62,14 +62,14 @@ def test_another_admin_approves_what_they_have_looked_at(world: World, second: C
     address = propose(world, "loading: {queue_limit: 2}\n")["Location"]
     assert address == at(world, "/1")
     assert CachePolicy.objects.get().text == written(world, "loading: {queue_limit: 2}\n")
-    own = text_of(world.admin, address)
+    own = shown(world.admin, address)
     assert f"{address}/approve" not in own
     assert "another platform admin has to approve it" in own
     policy = CachePolicy.objects.get()
     seen = {"digest": policy.digest, "against": "0", "reason": "fine"}
     refused = world.admin.post(f"{address}/approve", seen)
     assert refused.status_code == 409
-    asked = text_of(second, f"{address}/approve")
+    asked = shown(second, f"{address}/approve")
     assert "loading.queue_limit: 256 → 2" in asked
     assert policy.digest in asked
     assert second.post(f"{address}/approve", seen)["Location"] == address
@@ -96,7 +96,7 @@ def test_declining_takes_a_reason(world: World, second: Client) -> None:
     assert second.post(f"{address}/decline", {"reason": ""}).status_code == 422
     assert second.post(f"{address}/decline", {"reason": "too small"}).status_code == 302
     assert CachePolicy.objects.get().state == "declined"
-    assert "too small" in text_of(world.admin, address)
+    assert "too small" in shown(world.admin, address)
 
 
 def test_rolling_back_says_what_changes_and_takes_nobody_else(world: World, second: Client) -> None:
@@ -107,14 +107,14 @@ def test_rolling_back_says_what_changes_and_takes_nobody_else(world: World, seco
             more=f"loading: {{queue_limit: {limit}}}\n",
             approver=approver,
         )
-    assert at(world, "/1/roll-back") in text_of(world.admin, at(world))
-    assert "loading.queue_limit: 3 → 2" in text_of(world.admin, at(world, "/1/roll-back"))
+    assert at(world, "/1/roll-back") in shown(world.admin, at(world))
+    assert "loading.queue_limit: 3 → 2" in shown(world.admin, at(world, "/1/roll-back"))
     world.admin.post(at(world, "/1/roll-back"), {"reason": "slow"})
     assert CachePolicy.objects.get(state="active").number == 1
-    assert "loading.queue_limit: 2 → 256" in text_of(world.admin, at(world, "/0/roll-back"))
+    assert "loading.queue_limit: 2 → 256" in shown(world.admin, at(world, "/0/roll-back"))
     world.admin.post(at(world, "/0/roll-back"), {"reason": ""})
     assert not CachePolicy.objects.filter(state="active").exists()
-    assert "built-in defaults are in force" in text_of(second, at(world))
+    assert "built-in defaults are in force" in shown(second, at(world))
 
 
 def test_the_editor_begins_with_what_is_in_force_and_the_pin_that_was_asked_for(world: World) -> None:
@@ -123,7 +123,7 @@ def test_the_editor_begins_with_what_is_in_force_and_the_pin_that_was_asked_for(
         more="# ours\nloading: {queue_limit: 9}\n",
         approver=make_actor(make_person(is_platform_admin=True)),
     )
-    page = text_of(world.admin, at(world, "/propose?pin_tenant=acme&pin_adapter=tone&pin_version=v1"))
+    page = shown(world.admin, at(world, "/propose?pin_tenant=acme&pin_adapter=tone&pin_version=v1"))
     assert "# ours" in page
     assert "- {tenant: acme, adapter: tone, version: v1}" in page
     assert world.admin.get(at(world, "/propose?pin_tenant=a%20b&pin_adapter=x&pin_version=y")).status_code == 400
@@ -133,7 +133,7 @@ def test_the_editor_begins_with_what_is_in_force_and_the_pin_that_was_asked_for(
 def test_policies_are_for_the_platforms_people_alone(world: World, rest: str) -> None:
     propose(world, "loading: {queue_limit: 2}\n")
     assert world.operator.get(at(world, rest)).status_code == 403
-    assert "/ui/fleet/policies" not in text_of(world.operator, "/ui/fleet")
+    assert "/ui/fleet/policies" not in shown(world.operator, "/ui/fleet")
     assert world.admin.get(at(world, rest)).status_code == 200
 
 
@@ -141,7 +141,7 @@ def test_pages_of_policies_ask_the_database_little(world: World) -> None:
     for limit in range(2, 8):
         propose(world, f"loading: {{queue_limit: {limit}}}\n")
     for address in ("/ui/fleet/policies", at(world), at(world, "/3"), at(world, "/propose")):
-        assert queries_of(world.admin, address) <= MOST_QUERIES, address
+        assert queries(world.admin, address) <= MOST_QUERIES, address
 
 
 def test_a_hostile_policy_is_text(world: World) -> None:
@@ -155,9 +155,9 @@ def test_quotas_show_use_beside_floor_and_ceiling(world: World) -> None:
         more="quotas: {tenants: {acme: {gpu_slots: {floor: 2, ceiling: 2}, loads_per_minute: 30}}}\n",
         approver=make_actor(make_person(is_platform_admin=True)),
     )
-    everybody = text_of(world.admin, f"/ui/fleet/quotas/{world.own.base_revision.base_model.name}")
+    everybody = shown(world.admin, f"/ui/fleet/quotas/{world.own.base_revision.base_model.name}")
     assert "globex" in everybody
-    own = text_of(world.viewer, "/ui/tenants/acme/quotas")
+    own = shown(world.viewer, "/ui/tenants/acme/quotas")
     assert "of 2 used" in own
     assert "2 guaranteed" in own
     assert "of 30" in own
@@ -168,17 +168,17 @@ def test_quotas_show_use_beside_floor_and_ceiling(world: World) -> None:
 
 def test_quotas_ask_the_database_little(world: World) -> None:
     for address in ("/ui/tenants/acme/quotas", f"/ui/fleet/quotas/{world.own.base_revision.base_model.name}"):
-        assert queries_of(world.admin, address) <= MOST_QUERIES, address
+        assert queries(world.admin, address) <= MOST_QUERIES, address
 
 
 def test_figures_show_hits_times_and_failures(world: World) -> None:
-    assert "No request came in that time" in text_of(world.admin, "/ui/fleet/figures")
+    assert "No request came in that time" in shown(world.admin, "/ui/fleet/figures")
     for status in (200, 200, 200, 500):
         make_request(world.own, status=status, error_kind="" if status == 200 else "engine", ttft_ms=40)
     make_request(world.other, tier="remote")
     for address in ("/ui/fleet/figures", "/ui/tenants/acme/figures?days=7"):
-        assert "25.0 %" in text_of(world.admin, address)
-        assert queries_of(world.admin, address) <= MOST_QUERIES
-    assert "globex" in text_of(world.admin, "/ui/fleet/figures")
-    assert "secret" not in text_of(world.viewer, "/ui/tenants/acme/figures")
+        assert "25.0 %" in shown(world.admin, address)
+        assert queries(world.admin, address) <= MOST_QUERIES
+    assert "globex" in shown(world.admin, "/ui/fleet/figures")
+    assert "secret" not in shown(world.viewer, "/ui/tenants/acme/figures")
     assert world.viewer.get("/ui/fleet/figures").status_code == 403

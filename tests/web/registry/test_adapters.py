@@ -15,7 +15,7 @@ from tests.factories.registry import (
 )
 from tests.factories.releases import point_alias
 from tests.web.conftest import SignIn
-from tests.web.registry.reading import MOST_QUERIES, queries, shown
+from tests.web.reading import MOST_QUERIES, queries, shown
 
 pytestmark = pytest.mark.django_db
 

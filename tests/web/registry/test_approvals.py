@@ -24,7 +24,7 @@ from tests.factories.registry import (
 from tests.factories.releases import point_alias
 from tests.factories.reports import check, evaluation_check, make_report
 from tests.web.conftest import SignIn
-from tests.web.registry.reading import MOST_QUERIES, page_of_version, queries, shown
+from tests.web.reading import MOST_QUERIES, page_of_version, queries, shown
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent", "signer", "store")]
 

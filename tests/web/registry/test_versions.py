@@ -23,7 +23,7 @@ from tests.factories.releases import begin_release, point_alias, run_release
 from tests.factories.reports import check, cost_check, engines_check, evaluation_check, make_report
 from tests.factories.signed_folders import read_folder
 from tests.web.conftest import SignIn
-from tests.web.registry.reading import MOST_QUERIES, page_of_version, queries, shown
+from tests.web.reading import MOST_QUERIES, page_of_version, queries, shown
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 SCRIPT = "<script>alert(1)</script>\u202egnp.exe\x07"

@@ -1,7 +1,6 @@
 """An alias of a tenant with a version to go to, and its people in browsers."""
 
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -68,19 +67,3 @@ def manager(stage: Stage, sign_in: SignIn) -> Client:
 @pytest.fixture
 def viewer(stage: Stage, sign_in: SignIn) -> Client:
     return sign_in(stage.person(Role.VIEWER))
-
-
-def text_of(answer: Any) -> str:
-    """What is to be read on the page, white space evened out."""
-    reader = _Text()
-    reader.feed(answer.content.decode())
-    return " ".join(" ".join(reader.found).split())
-
-
-class _Text(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_data(self, data: str) -> None:
-        self.found.append(data)

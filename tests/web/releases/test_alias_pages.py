@@ -11,7 +11,8 @@ from releases.services.splits import SplitWish, set_split
 from tests.factories.registry import make_actor, make_tenant, make_version
 from tests.factories.releases import begin_release, commit, make_alias, point_alias
 from tests.web.conftest import SignIn, filled
-from tests.web.releases.conftest import Stage, text_of
+from tests.web.reading import text_of
+from tests.web.releases.conftest import Stage
 
 pytestmark = pytest.mark.django_db
 

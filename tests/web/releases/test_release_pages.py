@@ -1,9 +1,7 @@
 from collections.abc import Callable
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 
 from registry.states import Role
@@ -15,10 +13,10 @@ from tests.factories.judged import note_verdict, window_of
 from tests.factories.registry import make_actor, make_version
 from tests.factories.releases import SHORT_PLAN, begin_release, consent, make_alias, run_release, take_on
 from tests.web.conftest import SignIn, filled
-from tests.web.releases.conftest import Stage, text_of
+from tests.web.reading import MOST_QUERIES, queries, text_of
+from tests.web.releases.conftest import Stage
 
 pytestmark = pytest.mark.django_db
-MOST_QUERIES = 12
 NEEDS_ONE = {**SHORT_PLAN, "approvals": 1}
 
 
@@ -277,13 +275,6 @@ def test_records_are_in_english_whoever_made_them(stage: Stage, manager: Client)
         assert "有人暂停了它" in text_of(manager.get(address_of(stage, release)))
 
 
-def count(browser: Client, address: str) -> int:
-    browser.get(address)
-    with CaptureQueriesContext(connection) as queries:
-        assert browser.get(address).status_code == 200
-    return len(queries)
-
-
 @pytest.mark.parametrize(
     "address",
     [
@@ -305,4 +296,4 @@ def test_a_page_asks_the_database_no_more_than_it_may(
     note_verdict(run_release(begin(stage), until=2))
     for _more in range(3):
         begin_release(alias=make_alias(version=make_version(adapter=stage.old.adapter)), candidate=stage.new)
-    assert count(manager, address(stage)) <= MOST_QUERIES
+    assert queries(manager, address(stage)) <= MOST_QUERIES

@@ -11,7 +11,8 @@ from releases.states import ReleaseState
 from tests.factories.registry import make_tenant, make_version
 from tests.factories.releases import begin_release, point_alias, run_release
 from tests.web.conftest import SignIn, filled
-from tests.web.releases.conftest import Stage, text_of
+from tests.web.reading import text_of
+from tests.web.releases.conftest import Stage
 
 pytestmark = pytest.mark.django_db
 

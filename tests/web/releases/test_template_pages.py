@@ -3,7 +3,8 @@ from django.test import Client
 
 from releases.models import ReleaseTemplate
 from tests.web.conftest import filled
-from tests.web.releases.conftest import Stage, text_of
+from tests.web.reading import text_of
+from tests.web.releases.conftest import Stage
 
 pytestmark = pytest.mark.django_db
 SMALL = "canary: [{percent: 5}]\n"
