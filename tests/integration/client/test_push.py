@@ -147,7 +147,9 @@ def test_ctrl_c_stops_a_push_with_130_and_no_traceback(registry: FakeRegistry, c
     start, environ = command
     registry.put_delay_s = 2.0
     arguments = ["push", str(folder), "acme/tone", "--base-revision", "r1", "--workers", "1"]
-    process = subprocess.Popen([*start, *arguments], env=environ, stderr=subprocess.PIPE, text=True)
+    # A shell's background job is started with this signal ignored, and passes that on.
+    heeding = ["env", "--default-signal=INT", *start, *arguments]
+    process = subprocess.Popen(heeding, env=environ, stderr=subprocess.PIPE, text=True)
     _wait_for(lambda: ("POST", "/api/v1/tenants/acme/adapters/tone/versions") in registry.seen)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=15)
