@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from registry.models import AuditRecord
@@ -37,7 +38,7 @@ def test_after_five_wrong_passwords_the_right_one_is_refused_too(client: Client)
         client.post(LOGIN, {"login": person.email, "password": "wrong password"})
     answer = client.post(LOGIN, {"login": person.email, "password": PASSWORD})
     assert answer.status_code == 200
-    assert "sessionid" not in client.cookies
+    assert settings.SESSION_COOKIE_NAME not in client.cookies
     assert client.get("/ui/").status_code == 302
 
 

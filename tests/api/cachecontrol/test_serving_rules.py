@@ -111,7 +111,9 @@ def test_the_tenants_own_people_read_their_rules_and_change_nothing(tenant: Tena
 
 def test_outsiders_do_not_learn_that_there_is_such_a_tenant(tenant: Tenant) -> None:
     outsider = member_of(make_tenant(name="other"), Role.OPERATOR)
-    outsider("show", "acme", code=1)
+    refused, absent = (outsider("show", name, code=1).output for name in ("acme", "nowhere"))
+    assert "There is no such tenant" in refused
+    assert refused == absent
 
 
 def test_a_limit_beyond_reason_is_refused(admin: Run) -> None:
