@@ -240,13 +240,13 @@ def test_a_notice_that_can_not_be_told_does_not_hold_up_the_others(
 def test_a_busy_chain_holds_up_nobody_and_the_sweep_tells_it_later(as_role: Caller) -> None:
     client = as_role(Role.VIEWER)
     client.get(MEMBERS)
-    held, done = threading.Event(), threading.Event()
+    held, done, to_the_end = threading.Event(), threading.Event(), list[bool]()
 
     def hold() -> None:
         with transaction.atomic():
             append_record(actor=SYSTEM, chain="acme", action="a:b:c", object_={})
             held.set()
-            done.wait(timeout=30)
+            to_the_end.append(done.wait(timeout=30))
         connections.close_all()
 
     holder = threading.Thread(target=hold)
@@ -257,6 +257,7 @@ def test_a_busy_chain_holds_up_nobody_and_the_sweep_tells_it_later(as_role: Call
     finally:
         done.set()
         holder.join()
+    assert to_the_end == [True]
     assert denied() == []
     tell_notices()
     assert attempts() == [1]

@@ -138,7 +138,7 @@ def test_a_report_on_the_newcomer_and_a_demand_that_makes_room_for_it_wait_for_e
             events.residency_desired(actor=system_actor("cache"), residency=held, was=None)
 
     def demand_newcomer() -> None:
-        row_is_held.wait(10)
+        assert row_is_held.wait(10)
         demander(newcomer)()
 
     assert errors_in(race(report_newcomer, demand_newcomer)) == []
@@ -156,6 +156,7 @@ def _wait_until_somebody_waits() -> None:
             if cursor.fetchone()[0]:
                 return
         time.sleep(0.01)
+    pytest.fail("nobody waits for a lock")
 
 
 def test_a_node_that_is_cordoned_while_a_place_is_looked_for_gets_nothing(node: Node, version: Version) -> None:

@@ -188,7 +188,8 @@ def test_what_is_asked_of_pipelines_changes_before_or_after_an_approval_and_neve
         "policy": lambda: change_signing_policy(actor=system, tenant=tenant, require_pipeline_signature=True),
         "key": lambda: revoke_pipeline_key(actor=system, tenant=tenant, key_id=key.key_id, reason="stolen"),
     }
-    changes, waits = threading.Thread(target=lambda: race(acts[change])), list[bool]()
+    results, waits = list[object](), list[bool]()
+    changes = threading.Thread(target=lambda: results.extend(race(acts[change])))
 
     def change_in_the_middle(**facts: Any) -> Signature:
         changes.start()
@@ -200,3 +201,4 @@ def test_what_is_asked_of_pipelines_changes_before_or_after_an_approval_and_neve
     approving(version, *reviewers(version, 1))()
     changes.join(timeout=10)
     assert waits == [True]
+    assert (len(results), errors_in(results)) == (1, [])
