@@ -3,11 +3,16 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
+from io import BytesIO
 
 from django.db import transaction
 
 from cachecontrol.models import CachePolicy
 from registry.models import Adapter, ApiToken, BaseModelRevision, Person, Tenant, Version
+from registry.naming import object_key
+from registry.services.people.accounts import make_password_link
+from registry.services.stores import artifact_store
 from registry.services.tokens import PERSON_SCOPES, NewToken, create_platform_token, create_tenant_token
 from registry.states import Role, Scope, TokenKind, VersionState
 from tests.factories.cachecontrol import make_policy, register
@@ -24,6 +29,8 @@ from tests.factories.webhooks import make_delivery, make_webhook
 
 TENANT = "acme"
 OTHER = "other"
+# That of ``make_version``.
+CONFIG = b"{}"
 _STATES = (VersionState.UPLOADING, VersionState.CANDIDATE)
 
 
@@ -32,7 +39,8 @@ class ApiWorld:
     """What there is.
 
     Attributes:
-        path: values for the parameters of addresses, by their names; they lead to things of the tenant ``acme``.
+        path: values for the parameters of addresses, by their names; they lead to things of the tenant ``acme``,
+            but for ``platform_delivery``: a delivery of the platform's.
         tokens: token texts by caller: a role of ``acme`` each, and ``everybody`` (all roles), ``reader`` (all roles,
             but the scope read alone), ``outsider`` (all roles of another tenant), ``admin``, ``sovereign`` (an
             admin with all roles), ``application``, ``gateway``, ``node``, and ``anybody`` without a token.
@@ -63,6 +71,7 @@ def build_world() -> ApiWorld:
     run_release(begin_release(alias=alias, candidate=make_version(adapter=adapter, base_revision=base)), until=2)
     node = register(name="n1", base_revision=base)
     policy = make_policy(base_model=base.base_model)
+    _keep_config(tenant)
     member = make_person(roles={tenant: [Role.VIEWER]})
     spare = _tenant_token(tenant, member, [Scope.READ])
     return ApiWorld(
@@ -80,6 +89,12 @@ def _made(adapter: Adapter, base: BaseModelRevision, state: VersionState) -> Ver
     return make_version(adapter=adapter, base_revision=base, name=state.value, state=state)
 
 
+def _keep_config(tenant: Tenant) -> None:
+    """What pages show of the versions' files: all have the same config."""
+    key = object_key(tenant=tenant.name, sha256=sha256(CONFIG).hexdigest())
+    artifact_store().put_stream(key, BytesIO(CONFIG), size=len(CONFIG), sha256=sha256(CONFIG).hexdigest())
+
+
 def _path(*, adapter: Adapter, version: Version, member: Person, spare: ApiToken) -> dict[str, str]:
     return {
         "tenant": adapter.tenant.name,
@@ -95,6 +110,7 @@ def _path(*, adapter: Adapter, version: Version, member: Person, spare: ApiToken
         "email": member.email,
         "role": Role.VIEWER.value,
         "prefix": spare.prefix,
+        "key": make_password_link(actor=make_actor(), email=member.email).key,
         "path": "adapter_config.json",
         "key_id": "0" * 64,
         "seq": "1",
@@ -113,10 +129,9 @@ def _policy_path(policy: CachePolicy) -> dict[str, str]:
 
 
 def _webhook_path(tenant: Tenant) -> dict[str, str]:
-    """A receiver of the tenant's, with something sent to it, and one of the platform's by the same name."""
-    make_webhook(tenant=None, name="hook")
-    sent = make_delivery(endpoint=make_webhook(tenant=tenant, name="hook"))
-    return {"webhook": "hook", "delivery": str(sent.pk)}
+    """A receiver of the tenant's, and one of the platform's by the same name, each with something sent to it."""
+    platforms, own = (make_delivery(endpoint=make_webhook(tenant=owner, name="hook")) for owner in (None, tenant))
+    return {"webhook": "hook", "delivery": str(own.pk), "platform_delivery": str(platforms.pk)}
 
 
 def _tenant_token(tenant: Tenant, person: Person, scopes: Iterable[Scope]) -> NewToken:
