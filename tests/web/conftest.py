@@ -15,6 +15,12 @@ SignIn = Callable[..., Client]
 PASSWORD = "correct horse battery staple"
 
 
+def signed_in(person: Person) -> Client:
+    browser = Client(raise_request_exception=True)
+    browser.force_login(person, backend="allauth.account.auth_backends.AuthenticationBackend")
+    return browser
+
+
 def with_password(person: Person) -> Person:
     person.set_password(PASSWORD)
     person.save(update_fields=["password"])
@@ -42,15 +48,12 @@ def _nobody_tried_before() -> None:
 def sign_in() -> SignIn:
     """``sign_in(person)`` or ``sign_in(roles={tenant: [role]})``: a browser in which that person is signed in."""
 
-    def signed_in(
+    def made_and_signed_in(
         person: Person | None = None,
         *,
         roles: dict[Tenant, Iterable[Role]] | None = None,
         is_platform_admin: bool = False,
     ) -> Client:
-        somebody = person or make_person(roles=roles, is_platform_admin=is_platform_admin)
-        browser = Client(raise_request_exception=True)
-        browser.force_login(somebody, backend="allauth.account.auth_backends.AuthenticationBackend")
-        return browser
+        return signed_in(person or make_person(roles=roles, is_platform_admin=is_platform_admin))
 
-    return signed_in
+    return made_and_signed_in

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 Look = Literal["light", "dark", "narrow"]
@@ -18,7 +19,9 @@ _AXE = {
     "runOnly": {
         "type": "tag",
         "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    }
+    },
+    # Of what is right it would gather every place, which takes longer than to look.
+    "resultTypes": ["violations"],
 }
 
 
@@ -55,8 +58,16 @@ class Window:
     base_url: str
     complaints: list[str] = field(default_factory=list)
 
-    def open(self, address: str) -> Page:
-        self.page.goto(f"{self.base_url}{address}" if address.startswith("/") else address)
+    def enter(self, client: Client) -> None:
+        """Be whoever is signed in at Django's test client."""
+        cookies = [{"name": each.key, "value": each.value, "url": self.base_url} for each in client.cookies.values()]
+        self.context.add_cookies(cookies)  # type: ignore[arg-type]  # Playwright's own shape of a cookie
+
+    def open(self, address: str, *, status: int = 200) -> Page:
+        """Go to the address, which has to answer so in the end."""
+        answer = self.page.goto(f"{self.base_url}{address}")
+        assert answer is not None, address
+        assert answer.status == status, f"{address} answered {answer.status}"
         return self.page
 
     def violations(self) -> list[str]:

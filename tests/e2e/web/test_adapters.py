@@ -3,17 +3,17 @@
 import re
 
 import pytest
-from django.test import Client
 from playwright.sync_api import Browser, expect
 from pytest_django.live_server_helper import LiveServer
 
 from registry.models import Adapter, Approval, Person, Version, VersionComment
 from registry.states import Role, VersionState
 from releases.services.defaults import begin_default_alias
-from tests.e2e.web.browsing import LOOKS, Look, Window, window
+from tests.e2e.web.browsing import LOOKS, Look, window
 from tests.factories.registry import make_actor, make_adapter, make_approval, make_person, make_tenant, make_version
 from tests.factories.releases import point_alias
 from tests.factories.reports import check, cost_check, engines_check, evaluation_check, make_report
+from tests.web.conftest import signed_in
 from tests.web.reading import page_of_version
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("sent", "signer", "store")]
@@ -67,13 +67,6 @@ def _candidate(adapter: Adapter, name: str, served: Version) -> Version:
     return version
 
 
-def enter(opened: Window, person: Person) -> None:
-    client = Client()
-    client.force_login(person, backend="allauth.account.auth_backends.AuthenticationBackend")
-    cookies = [{"name": each.key, "value": each.value, "url": opened.base_url} for each in client.cookies.values()]
-    opened.context.add_cookies(cookies)  # type: ignore[arg-type]  # Playwright's own shape of a cookie
-
-
 @pytest.mark.parametrize("look", LOOKS)
 def test_pages_full_of_facts_can_be_read_by_everybody(
     look: Look, browser: Browser, live_server: LiveServer, reviewer: Person, candidates: list[Version]
@@ -92,7 +85,7 @@ def test_pages_full_of_facts_can_be_read_by_everybody(
         "revoke": page_of_version(version, rest="revoke"),
     }
     with window(browser, live_server.url, look=look) as opened:
-        enter(opened, reviewer)
+        opened.enter(signed_in(reviewer))
         for name, address in addresses.items():
             page = opened.open(address)
             for closed in page.locator("main details:not([open]) > summary").all():
@@ -110,7 +103,7 @@ def test_an_inbox_is_worked_through_with_the_keyboard_alone(
 ) -> None:
     first, second, third = candidates
     with window(browser, live_server.url) as opened:
-        enter(opened, reviewer)
+        opened.enter(signed_in(reviewer))
         page = opened.open("/ui/approvals")
         page.keyboard.press("j")
         expect(page.get_by_role("link", name=str(first))).to_be_focused()
@@ -148,7 +141,7 @@ def test_the_keys_can_be_turned_off_and_the_links_do_the_same_without_scripts(
 ) -> None:
     first, second, _third = candidates
     with window(browser, live_server.url) as opened:
-        enter(opened, reviewer)
+        opened.enter(signed_in(reviewer))
         page = opened.open(page_of_version(first, "approvals"))
         page.get_by_text("Keyboard").click()
         page.get_by_label("These keys are on").uncheck()
@@ -157,7 +150,7 @@ def test_the_keys_can_be_turned_off_and_the_links_do_the_same_without_scripts(
         page.wait_for_timeout(300)
         expect(page).to_have_url(re.compile(re.escape(page_of_version(first, "approvals"))))
     with window(browser, live_server.url, scripts=False) as opened:
-        enter(opened, reviewer)
+        opened.enter(signed_in(reviewer))
         page = opened.open(page_of_version(first, "approvals"))
         page.get_by_role("link", name="Next").click()
         page.get_by_role("link", name="Approve", exact=True).click()

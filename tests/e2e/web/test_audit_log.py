@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
@@ -14,8 +13,9 @@ from registry.audit import append_record
 from registry.models import AuditCheck, Person
 from registry.services.audit.checkpoints import make_checkpoint
 from registry.states import Role
-from tests.e2e.web.browsing import Window, window
+from tests.e2e.web.browsing import window
 from tests.factories.registry import make_actor, make_person, make_tenant
+from tests.web.conftest import signed_in
 from workers.jobs.audit import check_audit
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("sent", "signer", "store")]
@@ -43,21 +43,13 @@ def auditor(transactional_db: None) -> Person:
     return person
 
 
-def enter(opened: Window, person: Person) -> None:
-    client = Client()
-    client.force_login(person, backend="allauth.account.auth_backends.AuthenticationBackend")
-    opened.context.add_cookies(
-        [{"name": name, "value": each.value, "url": opened.base_url} for name, each in client.cookies.items()]
-    )
-
-
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
 def test_an_auditor_finds_a_record_verifies_the_chain_and_takes_it_out(
     language: str, browser: Browser, live_server: LiveServer, auditor: Person, tmp_path: Path
 ) -> None:
     words = WORDS[language]
     with window(browser, live_server.url, language=language) as opened:
-        enter(opened, auditor)
+        opened.enter(signed_in(auditor))
         page = opened.open("/ui/tenants/acme/audit")
         page.locator("[name=text]").fill("needle")
         page.locator("[name=action]").fill("adapter:version")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Browser
@@ -25,14 +26,21 @@ from tests.web.conftest import PASSWORD, with_password
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("sent", "signer", "store")]
 TIERS = ("gpu", "cpu", "gpu", "disk")
 ACCOUNT = {
-    "/ui/account/login",
     "/ui/account/second-factor/",
     "/ui/account/second-factor/totp/activate/",
     "/ui/account/second-factor/webauthn/",
     "/ui/account/second-factor/webauthn/add/",
     "/ui/account/sessions",
     "/ui/account/password/change",
-    "/ui/nowhere",
+}
+NOWHERE = "/ui/nowhere"
+# What is seen by those who aren't signed in: with a session it would lead away.
+LOGIN = "/ui/account/login"
+LEADS_ON = {
+    "/ui/approvals/acme/tone/v1/next": "/ui/approvals/acme/tone/candidate",
+    "/ui/approvals/acme/tone/v1/previous": "/ui/approvals",
+    "/ui/audit": "/ui/",
+    "/ui/fleet/quotas": "/ui/fleet/quotas/{base_model}",
 }
 
 
@@ -52,10 +60,10 @@ def addresses(world: ApiWorld) -> Iterator[str]:
     for route, view in PAGES.items():
         if hasattr(view, "get"):
             yield address_of(route, world)
-    yield from sorted(ACCOUNT)
+    yield from (*sorted(ACCOUNT), NOWHERE, LOGIN)
 
 
-def session_of(world: ApiWorld) -> dict[str, str]:
+def session_of(world: ApiWorld) -> Client:
     token = world.tokens["sovereign"]
     assert token is not None
     person = with_password(Person.objects.get(email=authenticate_token(text=token).id))
@@ -63,13 +71,15 @@ def session_of(world: ApiWorld) -> dict[str, str]:
     # As after a sign-in: pages that ask for the password again don't.
     client.post("/ui/account/login", {"login": person.email, "password": PASSWORD})
     client.post("/ui/account/reauthenticate", {"password": PASSWORD})
-    return {name: morsel.value for name, morsel in client.cookies.items()}
+    return client
 
 
-def enter(opened: Window, cookies: dict[str, str]) -> None:
-    opened.context.add_cookies(
-        [{"name": name, "value": value, "url": opened.base_url} for name, value in cookies.items()]
-    )
+def arrive(opened: Window, address: str, world: ApiWorld) -> list[str]:
+    """Open the page that the address is of; what is wrong if another one comes."""
+    opened.open(address, status=404 if address == NOWHERE else 200)
+    expected = LEADS_ON.get(address, address).format(**world.path)
+    came = opened.page.url.removeprefix(opened.base_url)
+    return [] if came == expected else [f"{address}: led to {came}"]
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -78,11 +88,12 @@ def test_every_page_can_be_read_by_everybody(
     look: Look, language: str, browser: Browser, live_server: LiveServer, world: ApiWorld
 ) -> None:
     wrong: list[str] = []
-    cookies = session_of(world)
     with window(browser, live_server.url, look=look, language=language) as opened:
-        enter(opened, cookies)
+        opened.enter(session_of(world))
         for address in addresses(world):
-            opened.open(address)
+            if address == LOGIN:
+                opened.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+            wrong += arrive(opened, address, world)
             wrong += [f"{address}: {each}" for each in opened.violations()]
             if wide := opened.overflow():
                 wrong.append(f"{address}: {wide} px wider than the window")
@@ -95,11 +106,12 @@ def test_every_page_can_be_read_by_everybody(
 
 def test_every_page_can_be_read_without_scripts(browser: Browser, live_server: LiveServer, world: ApiWorld) -> None:
     wrong: list[str] = []
-    cookies = session_of(world)
     with window(browser, live_server.url, scripts=False) as opened:
-        enter(opened, cookies)
+        opened.enter(session_of(world))
         for address in addresses(world):
-            opened.open(address)
+            if address == LOGIN:
+                opened.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
+            wrong += arrive(opened, address, world)
             headings = opened.page.locator("h1").count()
             if headings != 1:
                 wrong.append(f"{address} has {headings} headings of the first rank")

@@ -1,7 +1,6 @@
 """An operator's day in a browser: look at the fleet, drain a node and see it empty, warm a version, see why it left."""
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Browser, expect
 from pytest_django.live_server_helper import LiveServer
@@ -22,6 +21,7 @@ from tests.factories.registry import (
     make_version,
 )
 from tests.web.cachecontrol.conftest import load
+from tests.web.conftest import signed_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("sent", "signer", "store")]
 
@@ -42,14 +42,6 @@ def nodes(transactional_db: None) -> tuple[Node, Node]:
     return first, make_node(base_revision=base, name="n2", tainted=True)
 
 
-def enter(opened: Window, **facts: object) -> None:
-    browser = Client()
-    browser.force_login(make_person(**facts), backend="allauth.account.auth_backends.AuthenticationBackend")  # type: ignore[arg-type]
-    opened.context.add_cookies(
-        [{"name": name, "value": morsel.value, "url": opened.base_url} for name, morsel in browser.cookies.items()]
-    )
-
-
 def looks_well(opened: Window, name: str) -> None:
     assert (opened.violations(), opened.overflow()) == ([], 0), name
     opened.shoot(f"fleet/{name}")
@@ -59,7 +51,7 @@ def test_a_node_is_drained_and_seen_to_empty(
     browser: Browser, live_server: LiveServer, nodes: tuple[Node, Node]
 ) -> None:
     with window(browser, live_server.url) as opened:
-        enter(opened, is_platform_admin=True)
+        opened.enter(signed_in(make_person(is_platform_admin=True)))
         page = opened.open("/ui/fleet")
         expect(page.get_by_role("link", name="globex/secret@v1")).to_be_visible()
         page.get_by_role("link", name="n1", exact=True).first.click()
@@ -94,7 +86,7 @@ def test_a_version_is_warmed_and_says_why_it_was_evicted(
         at=timezone.now(),
     )
     with window(browser, live_server.url) as opened:
-        enter(opened, roles={version.adapter.tenant: [Role.OPERATOR]})
+        opened.enter(signed_in(make_person(roles={version.adapter.tenant: [Role.OPERATOR]})))
         page = opened.open("/ui/fleet")
         expect(page.get_by_text("globex")).to_have_count(0)
         page.get_by_role("link", name="acme/tone@v1").first.click()
@@ -124,7 +116,7 @@ def test_a_fleet_in_use_can_be_read_by_everybody(
         "editor": f"/ui/fleet/policies/{base}/propose",
     }
     with window(browser, live_server.url, look=look) as opened:  # type: ignore[arg-type]
-        enter(opened, is_platform_admin=True)
+        opened.enter(signed_in(make_person(is_platform_admin=True)))
         for name, address in addresses.items():
             opened.open(address)
             looks_well(opened, f"{look}-{name}")

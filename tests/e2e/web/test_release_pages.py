@@ -8,7 +8,7 @@ from releases.models import Alias, Release
 from releases.selectors import releases_with_relations
 from releases.states import ReleaseState
 from tests.e2e.web.browsing import LOOKS, Look, window
-from tests.e2e.web.test_every_page import enter, session_of
+from tests.e2e.web.test_every_page import session_of
 from tests.factories.api_world import ApiWorld, build_world
 from tests.factories.judged import note_verdict, window_of
 
@@ -34,7 +34,7 @@ def test_figures_and_a_rollback_can_be_read_by_everybody(
 ) -> None:
     wrong: list[str] = []
     with window(browser, live_server.url, look=look, language=language) as opened:
-        enter(opened, session_of(world))
+        opened.enter(session_of(world))
         for name, address in (("figures", f"{ALIAS}/{release.number}"), ("going-back", f"{ALIAS}/rollback")):
             opened.open(address)
             wrong += [f"{address}: {each}" for each in opened.violations()]
@@ -64,7 +64,7 @@ def test_a_release_is_rolled_back_in_a_dialog_by_keyboard_alone(
 ) -> None:
     stable = release.stable
     with window(browser, live_server.url) as opened:
-        enter(opened, session_of(world))
+        opened.enter(session_of(world))
         page = opened.open(f"{ALIAS}/{release.number}")
         page.locator("#back").focus()
         with page.expect_response(lambda answer: answer.request.headers.get("hx-request") == "true"):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 from urllib.parse import urlsplit
 
+from allauth.mfa import app_settings
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from django.conf import settings
 from playwright.sync_api import Browser, Page, expect
@@ -17,6 +18,7 @@ from tests.e2e.web.browsing import Window, window
 from tests.web.conftest import PASSWORD
 
 LOGIN: Final = "/ui/account/login"
+_TO_SEND_S: Final = 10
 ACTIVATE: Final = "/ui/account/second-factor/totp/activate/"
 
 
@@ -28,18 +30,26 @@ def password_link(stack: Stack, email: str) -> str:
 
 
 class Authenticator:
-    """The app on somebody's phone. A code is good once, so the next one takes until its time has come."""
+    """The app on somebody's phone. A code is good once, so the next one takes until its time has come.
+
+    And it is good for its own half minute alone, so none is given out in the last seconds of that.
+    """
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
         self._used = 0
 
     def code(self) -> str:
-        """The code of now, once it is another than the last one."""
-        while (counter := next(yield_hotp_counters_from_time())) == self._used:
+        """The code of now, once it is another than the last one, and there is time to send it."""
+        while (counter := next(yield_hotp_counters_from_time())) == self._used or _left_s() < _TO_SEND_S:
             time.sleep(0.5)
         self._used = counter
         return str(format_hotp_value(hotp_value(self._secret, counter)))
+
+
+def _left_s() -> float:
+    period: int = app_settings.TOTP_PERIOD
+    return period - time.time() % period
 
 
 class Visitor:
@@ -80,12 +90,16 @@ class Visitor:
         """Pair an authenticator app with the account."""
         self.go(ACTIVATE)
         if self.page.locator("main [name=password]").count():
-            self.page.fill("main [name=password]", PASSWORD)
-            self.send()
+            self.confirm_password()
         phone = Authenticator(self.page.locator("#authenticator_secret").input_value())
         self.page.fill("[name=code]", phone.code())
         self.send()
         return phone
+
+    def confirm_password(self) -> None:
+        """Where a page asks for it again."""
+        self.page.fill("main [name=password]", PASSWORD)
+        self.send()
 
     def sign_out(self) -> None:
         self.opened.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
@@ -109,8 +123,10 @@ class Visitor:
 
 
 @contextmanager
-def visiting(browser: Browser, stack: Stack, email: str, *, language: str) -> Iterator[Visitor]:
-    """A window for the person, in which nothing may go wrong."""
-    with window(browser, stack.urls["web"], language=language) as opened:
+def visiting(
+    browser: Browser, stack: Stack, email: str, *, language: str, host: str = "127.0.0.1"
+) -> Iterator[Visitor]:
+    """A window for the person, in which nothing may go wrong; ``host`` is the name that the machine is asked by."""
+    with window(browser, stack.urls["web"].replace("127.0.0.1", host), language=language) as opened:
         yield Visitor(opened, stack, email)
         assert opened.complaints == []
