@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -24,6 +25,8 @@ from tests.factories.base_folders import write_adapter
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
 RELEASES = f"/ui/tenants/{TENANT}/releases"
 ALIAS_PAGE = f"{RELEASES}/aliases/{ALIAS}"
+HISTORY = "#history-heading ~ table tbody tr"
+OLD = f"{TENANT}/{ADAPTER}@v-one"
 LANGUAGES = ("en", "zh-hans")
 # Long enough in its one step to be watched and undone there.
 PLAN = """\
@@ -56,7 +59,7 @@ def stage(journey: Journey, tmp_path_factory: pytest.TempPathFactory) -> Journey
         journey.push(write_adapter(folder, adapter_files(seed=500 + number)), name)
     journey.approve("v-one")
     journey.point_alias("v-one")
-    wait_until(lambda: journey.answering_version() == f"{TENANT}/{ADAPTER}@v-one", "it answers")
+    wait_until(lambda: journey.answering_version() == OLD, "it answers")
     return journey
 
 
@@ -127,7 +130,7 @@ def find_in_log(visitor: Visitor, folder: Path, said: dict[str, str]) -> list[st
 
 
 def make(visitor: Visitor, candidate: str) -> str:
-    """A release of the alias to the candidate; its address."""
+    """A release of the alias to the candidate; the path of its page."""
     page = visitor.go(ALIAS_PAGE)
     page.locator(f"main a[href^='{RELEASES}/new']").click()
     page.fill("[name=candidate]", f"{ADAPTER}@{candidate}")
@@ -135,15 +138,24 @@ def make(visitor: Visitor, candidate: str) -> str:
     page.locator("button[name=look]").click()
     expect(page.locator("main .timeline").first).to_contain_text("50 %")
     visitor.send()
-    return page.url
+    return urlsplit(page.url).path
 
 
-def watch_canary(visitor: Visitor, stage: Journey) -> None:
+def named(version: str) -> str:
+    return f"{TENANT}/{ADAPTER}@{version}"
+
+
+def answering(stage: Journey) -> set[str]:
+    """The versions that answer so many people."""
+    answers = [stage.ask(user=f"user-{number}").raise_for_status() for number in range(REQUESTS)]
+    return {answer.headers["x-lorekeeper-version"] for answer in answers}
+
+
+def watch_canary(visitor: Visitor, stage: Journey, candidate: str) -> None:
     """Until the page, which nobody loads anew, shows figures of requests that really went through."""
     now = visitor.page.locator(".timeline > .now")
     expect(now).to_contain_text("50 %", timeout=_MINUTE_MS)
-    for number in range(REQUESTS):
-        stage.ask(user=f"user-{number}").raise_for_status()
+    assert answering(stage) == {OLD, named(candidate)}
     expect(visitor.page.locator(".figures tbody tr").first).to_be_visible(timeout=_MINUTE_MS)
 
 
@@ -151,7 +163,9 @@ def at_that_time(visitor: Visitor, moment: datetime) -> str:
     """What the alias's page says that it stood for then, in the reader's zone."""
     visitor.go(ALIAS_PAGE)
     visitor.page.fill("[name=at]", moment.strftime("%Y-%m-%dT%H:%M:%S"))
-    visitor.page.locator("#history-heading ~ form button").click()
+    with visitor.page.expect_navigation():
+        visitor.page.locator("#history-heading ~ form button").click()
+    expect(visitor.page.locator("#history-heading ~ [role=status]")).to_contain_text("v-one")
     return visitor.page.locator("#history-heading ~ table tbody").inner_text()
 
 
@@ -162,21 +176,26 @@ def test_a_version_is_approved_released_watched_rolled_back_and_found_in_the_log
     candidate, said = f"v-{language}", SAID[language]
     look_through(ben, language)
     assert (stage.show(candidate).state, stage.show(f"bad-{language}").state) == ("approved", "rejected")
+    rui.go(ALIAS_PAGE)
+    known = rui.page.locator(HISTORY).count()
+    before = datetime.now(ZoneInfo("Europe/Berlin"))
     address = make(rui, candidate)
     ben.go(address)
     ben.press("approve")
     rui.go(address)
     rui.press("start")
-    watch_canary(rui, stage)
+    watch_canary(rui, stage, candidate)
     during = datetime.now(ZoneInfo("Europe/Berlin"))
 
     asked = rui.press("rollback")
     assert said["asked"].format(new=candidate) in asked
     expect(rui.page.locator(".took")).to_be_visible()
-    wait_until(lambda: stage.answering_version() == f"{TENANT}/{ADAPTER}@v-one", "the old version answers")
+    wait_until(lambda: answering(stage) == {OLD}, "the old version answers everybody")
 
     page = rui.go(ALIAS_PAGE)
-    expect(page.locator("#history-heading ~ table tbody tr").first).to_contain_text(said["how"])
+    expect(page.locator(HISTORY)).to_have_count(known + 1)
+    expect(page.locator(HISTORY).first).to_contain_text(said["how"])
+    assert candidate not in at_that_time(rui, before)
     assert candidate in at_that_time(rui, during)
     assert rui.opened.violations() == []
     assert find_in_log(ivy, tmp_path, said) == []
