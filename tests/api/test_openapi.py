@@ -91,6 +91,7 @@ def test_it_is_a_sound_openapi_document(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("store")
 def test_no_list_leaves_an_unknown_parameter_out(document: dict[str, Any]) -> None:
     world, wrong = build_world(), []
     client: Any = APIClient()
