@@ -19,6 +19,9 @@ PREFIX: Final = "ui/"
 # allauth's own, about nobody but the reader.
 _ACCOUNT: Final = "ui/account/"
 _TENANT: Final = "acme"
+# What the world doesn't name: the template that is built in, and no link by which a password is set.
+_ELSE: Final = {"template": "default", "key": "none"}
+_PARAMETER: Final = re.compile(r"<(?:[a-z]+:)?([a-z_]+)>")
 _PLACES: Final = 40
 _PAGES_BACK: Final = 30
 _SEARCHES: Final[dict[str, dict[str, str]]] = {
@@ -62,7 +65,8 @@ def questions(filled: Filled, *, records: int) -> dict[str, list[str]]:
 
 
 def _pages(path: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Every page that answers GET; those whose parameters the world doesn't know are left out, and that is said."""
+    """Every page that answers GET. A ``KeyError`` names a parameter that nobody has a value for."""
+    known = {**_ELSE, **path}
 
     def walk(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tuple[str, Any]]:
         for pattern in patterns:
@@ -74,8 +78,7 @@ def _pages(path: dict[str, str]) -> Iterator[tuple[str, str]]:
 
     for route, view in walk(get_resolver().url_patterns, ""):
         if hasattr(view, "get"):
-            known = {"key": "none", **path}
-            yield route, "/" + re.sub(r"<(?:[a-z]+:)?([a-z_]+)>", lambda match, k=known: k[match[1]], route)  # type: ignore[misc]
+            yield route, "/" + _PARAMETER.sub(lambda match: known[match[1]], route)
 
 
 def _audit(records: int) -> dict[str, list[str]]:
@@ -115,4 +118,4 @@ def _lists(pages: dict[str, list[str]]) -> dict[str, list[str]]:
 
 def _filled_in(route: str, **names: str) -> str:
     known = {"tenant": _TENANT, **names}
-    return "/" + re.sub(r"<(?:[a-z]+:)?([a-z_]+)>", lambda match: known[match[1]], route)
+    return "/" + _PARAMETER.sub(lambda match: known[match[1]], route)
