@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from django.db.models import Aggregate, Count, F, FloatField, Q, QuerySet, Sum, Window
+from django.db.models import Aggregate, Count, F, FloatField, OuterRef, Q, QuerySet, Subquery, Sum, Window
 from django.db.models.functions import Coalesce, RowNumber
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -128,6 +128,8 @@ STANDINGS: Final[Mapping[str, Q]] = {
 
 def count_fleet(*, actor: Actor) -> FleetCount:
     require_on_platform(actor, Action.VIEW_PLATFORM)
+    of_node = Residency.objects.filter(node=OuterRef("pk"), is_hot=True).order_by().values("node")
+    hot = of_node.annotate(count=Count("pk"))
     counted = Node.objects.aggregate(
         nodes=Count("pk"),
         up=Count("pk", filter=Q(status=NodeStatus.UP.value)),
@@ -135,8 +137,9 @@ def count_fleet(*, actor: Actor) -> FleetCount:
         closed=Count("pk", filter=CLOSED),
         unsound=Count("pk", filter=_UNSOUND),
         slots=Coalesce(Sum("gpu_slots"), 0),
+        hot=Coalesce(Sum(Subquery(hot.values("count"))), 0),
     )
-    return FleetCount(**counted, hot=Residency.objects.filter(is_hot=True).count())
+    return FleetCount(**counted)
 
 
 def read_tiers(*, actor: Actor, nodes: Collection[Node]) -> dict[int, NodeTiers]:
