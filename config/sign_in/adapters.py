@@ -20,7 +20,7 @@ from config.sign_in.sealing import opened, sealed
 from config.web.refusals import error_page, provider_away
 from registry.errors import LorekeeperError, PermissionDenied
 from registry.models import Person
-from registry.services.people.single_sign_on import Identity, arrive
+from registry.services.people.single_sign_on import Identity, arrive, note_link
 from registry.web.denials import tell_failed_sign_in
 
 logger = logging.getLogger(__name__)
@@ -89,6 +89,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):
                 )
                 if not sociallogin.is_existing:
                     _connect(request, sociallogin, person)
+                    note_link(identity=identity, person=person, subject=sociallogin.account.uid)
         except LorekeeperError as error:
             tell_failed_sign_in(request, email=identity.email)
             raise ImmediateHttpResponse(error_page(request, 403, error.message)) from None

@@ -118,6 +118,16 @@ def test_somebody_known_keeps_the_account_and_the_password(client: Client, provi
     assert Client().post(LOGIN, {"login": person.email, "password": PASSWORD})["Location"] == "/ui/"
 
 
+def test_that_an_identity_stands_for_somebody_is_told_once(client: Client, provider: Provider) -> None:
+    eve = make_person(email="eve@acme.example")
+    for _time in range(2):
+        come(Client(), provider, EVE)
+    told = AuditRecord.objects.get(action="platform:person:link_identity")
+    assert (told.actor["id"], told.object["id"], told.after) == ("single sign-on", str(eve.pk), {"subject": "42"})
+    come(client, provider, {**EVE, "sub": "43"})
+    assert AuditRecord.objects.filter(action="platform:person:link_identity").count() == 1
+
+
 def test_another_address_at_the_provider_is_still_the_same_person(client: Client, provider: Provider) -> None:
     come(client, provider, EVE)
     come(Client(), provider, {**EVE, "email": "eve.ng@acme.example"})

@@ -66,6 +66,17 @@ def factor_removed(*, actor: Actor, person: Person, factor: str) -> None:
     )
 
 
+def identity_linked(*, actor: Actor, person: Person, subject: str) -> None:
+    """From now on who comes with this identity of the provider is the person."""
+    append_record(
+        actor=actor,
+        chain=PLATFORM_CHAIN,
+        action="platform:person:link_identity",
+        object_=_person(person.pk, person.email),
+        after={"subject": subject},
+    )
+
+
 def person_signed_in(*, actor: Actor, by: str) -> None:
     append_record(
         actor=actor,

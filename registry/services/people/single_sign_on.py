@@ -10,7 +10,7 @@ from registry.actors import Actor, system_actor
 from registry.errors import PermissionDenied
 from registry.events import platform_admin_made
 from registry.models import Membership, Person, Tenant
-from registry.services.people.events import platform_admin_unmade
+from registry.services.people.events import identity_linked, platform_admin_unmade
 from registry.services.tenants import add_member, ensure_person, remove_member
 from registry.states import Role
 
@@ -54,7 +54,7 @@ def arrive(*, identity: Identity, roles: Grants, managed: Grants, is_platform_ad
     group nor an administrator here gave anything.
 
     """
-    actor = system_actor("single sign-on", request_id=identity.request_id, how="web")
+    actor = _provider(identity)
     person = _known(identity)
     if person is None:
         if not (roles or is_platform_admin):
@@ -68,6 +68,22 @@ def arrive(*, identity: Identity, roles: Grants, managed: Grants, is_platform_ad
     if is_platform_admin is not None:
         _give_platform(actor, person, is_platform_admin=is_platform_admin)
     return person
+
+
+def note_link(*, identity: Identity, person: Person, subject: str) -> None:
+    """Tell the audit log, in the transaction of the change, that the identity stands for the person from now on.
+
+    Args:
+        identity: what the provider said.
+        person: who comes with it.
+        subject: what the provider calls it (``sub``).
+
+    """
+    identity_linked(actor=_provider(identity), person=person, subject=subject)
+
+
+def _provider(identity: Identity) -> Actor:
+    return system_actor("single sign-on", request_id=identity.request_id, how="web")
 
 
 def _known(identity: Identity) -> Person | None:
