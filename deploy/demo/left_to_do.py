@@ -5,18 +5,15 @@ import shutil
 from pathlib import Path
 
 from deploy.demo.bad_uploads import CONFIG, WEIGHTS
-from deploy.demo.people import ANA
-from deploy.demo.run import DemoFailedError, Run, reference
-from deploy.demo.uploading import push_command
+from deploy.demo.run import Run, reference
+from deploy.demo.uploading import push_candidate
 from deploy.demo.voices import WARM
 
 
 def leave_a_version(run: Run) -> None:
     """Push a milder form of the first version, which nobody has approved yet. Raises DemoFailedError."""
     folder = make_milder(run.adapters[WARM.name], run.folder / "milder")
-    version = run.does(ANA, *push_command(str(folder)))["version"]
-    if version["state"] != "candidate":
-        raise DemoFailedError(f"{reference(version)} is {version['state']}: {version['state_message']}")
+    version = push_candidate(run, folder)["version"]
     run.screen.did(f"{reference(version)} waits: docs/first-steps.md says how it is approved and rolled back")
 
 

@@ -21,10 +21,8 @@ def push_versions(run: Run) -> None:
     """
     run.does(BEN, "evaluation", "set", TENANT, EVALUATION_SET, str(_write_examples(run.folder)))
     for label, voice in (("v1", WARM), ("v2", BRISK)):
-        pushed = run.does(ANA, *push_command(str(run.adapters[voice.name])))
+        pushed = push_candidate(run, run.adapters[voice.name])
         version: Answer = pushed["version"]
-        if version["state"] != "candidate":
-            raise DemoFailedError(f"{reference(version)} is {version['state']}: {version['state_message']}")
         run.versions[label] = version
         moved = f"{pushed['moved_files']} of {pushed['files']} files moved, {pushed['moved_bytes'] / 1e6:.1f} MB"
         modules = ", ".join(version["target_modules"])
@@ -32,11 +30,20 @@ def push_versions(run: Run) -> None:
         run.screen.did(f"{label} {_evaluated(run, version)}")
 
 
+def push_candidate(run: Run, folder: Path) -> Answer:
+    """Push a trained folder that has to pass; the command's answer. Raises DemoFailedError."""
+    pushed = run.does(ANA, *_push(str(folder)))
+    version: Answer = pushed["version"]
+    if version["state"] != "candidate":
+        raise DemoFailedError(f"{reference(version)} is {version['state']}: {version['state_message']}")
+    return pushed
+
+
 def refuse_bad_uploads(run: Run) -> None:
     """Push a pickle, a NaN and another base's weights; each must be refused for its own reason."""
     for bad in BAD_UPLOADS:
         folder = make_bad_upload(bad, good=run.adapters[WARM.name], folder=run.folder / "bad" / bad.name)
-        words = push_command(str(folder))
+        words = _push(str(folder))
         run.screen.command(ANA.name, words)
         refusal = run.as_(ANA).refused(*words)
         reason = reason_of(refusal)
@@ -83,6 +90,5 @@ def _evaluated(run: Run, version: Answer) -> str:
     return sentences[-1]
 
 
-def push_command(folder: str) -> tuple[str, ...]:
-    """Return the words of a push that waits for its verdict."""
+def _push(folder: str) -> tuple[str, ...]:
     return ("push", folder, ADAPTER, "--base-revision", BASE_REVISION, "--wait")

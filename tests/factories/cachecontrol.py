@@ -11,7 +11,8 @@ from cachecontrol.services.nodes import NodeFacts, NodeWithToken, register_node
 from cachecontrol.services.outcomes import CommandOutcome, record_outcome
 from cachecontrol.services.policies import approve_policy, propose_policy
 from cachecontrol.services.reports import Answer, record_report
-from cachecontrol.states import NodeStatus, Outcome
+from cachecontrol.services.residencies import evict_version, warm_version
+from cachecontrol.states import Desired, NodeStatus, Outcome
 from registry.actors import Actor
 from registry.models import BaseModel, BaseModelRevision, Version
 from registry.states import Scope
@@ -64,6 +65,12 @@ def make_policy(
     return policy if approver is None else approve_policy(actor=approver, policy=policy, digest=policy.digest)
 
 
+def put_in_force(version: Version, more: str) -> CachePolicy:
+    """A policy for the version's base model, in force; ``more`` as in ``make_policy``."""
+    approver = make_actor(make_person(is_platform_admin=True))
+    return make_policy(base_model=version.base_revision.base_model, more=more, approver=approver)
+
+
 def node_actor(node: Node) -> Actor:
     """The actor that the node's own token gives."""
     token = node.token
@@ -102,3 +109,22 @@ def backdate(residency: Residency, seconds: float, *fields: str) -> None:
     now = timezone.now()
     then = {name: (getattr(residency, name) or now) - timedelta(seconds=seconds) for name in fields}
     Residency.objects.filter(pk=residency.pk).update(**then)
+
+
+def load(node: Node, version: Version, *, idle_s: float = 3600) -> Residency:
+    """The version loaded on the node by hand, and not used for ``idle_s`` seconds."""
+    residency = warm_version(actor=make_actor(), node=node, version=version)
+    tell(node, version, Outcome.LOADED)
+    backdate(residency, idle_s, "state_changed_at", "created_at", "last_used_at")
+    residency.refresh_from_db()
+    return residency
+
+
+def put_on_disk(node: Node, version: Version, *, idle_s: float = 3600) -> Residency:
+    """The version on the node's disk alone, and not used nor asked for for ``idle_s`` seconds."""
+    residency = load(node, version)
+    evict_version(actor=make_actor(), node=node, version=version, to=Desired.DISK)
+    tell(node, version, Outcome.ON_DISK)
+    backdate(residency, idle_s, "state_changed_at", "last_used_at", "last_demand_at")
+    residency.refresh_from_db()
+    return residency

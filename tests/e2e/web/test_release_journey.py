@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, expect
 from client.audit import verify_export
 from deploy.embedded.stack import Stack
 from tests.e2e.journey import ADAPTER, ALIAS, TENANT, Journey, wait_until
-from tests.e2e.web.visitor import Authenticator, Visitor, visiting
+from tests.e2e.web.visitor import Authenticator, Visitor, signed_in, visiting
 from tests.factories.adapters import adapter_files
 from tests.factories.base_folders import write_adapter
 
@@ -86,19 +86,15 @@ def rui(
 
 @pytest.fixture
 def ben(browser: Browser, fake_stack: Stack, language: str, stage: Journey) -> Iterator[Visitor]:
-    """A reviewer, who wasn't asked for codes."""
-    with visiting(browser, fake_stack, "ben@acme.example", language=language) as visitor:
-        visitor.set_password()
-        visitor.sign_in()
+    """A reviewer."""
+    with signed_in(browser, fake_stack, "ben@acme.example", language=language) as visitor:
         yield visitor
 
 
 @pytest.fixture
 def ivy(browser: Browser, fake_stack: Stack, language: str, stage: Journey) -> Iterator[Visitor]:
     """An auditor."""
-    with visiting(browser, fake_stack, "ivy@acme.example", language=language) as visitor:
-        visitor.set_password()
-        visitor.sign_in()
+    with signed_in(browser, fake_stack, "ivy@acme.example", language=language) as visitor:
         yield visitor
 
 

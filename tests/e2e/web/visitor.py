@@ -130,3 +130,12 @@ def visiting(
     with window(browser, stack.urls["web"].replace("127.0.0.1", host), language=language) as opened:
         yield Visitor(opened, stack, email)
         assert opened.complaints == []
+
+
+@contextmanager
+def signed_in(browser: Browser, stack: Stack, email: str, *, language: str) -> Iterator[Visitor]:
+    """A window for the person, who has set a password, wasn't asked for codes, and has come in with it."""
+    with visiting(browser, stack, email, language=language) as visitor:
+        visitor.set_password()
+        visitor.sign_in()
+        yield visitor

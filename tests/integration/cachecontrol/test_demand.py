@@ -17,12 +17,11 @@ from cachecontrol.services.residencies import warm_version
 from cachecontrol.states import DemandState, Desired, ErrorClass, EvictionReason, LoadState, Outcome
 from registry.models import Adapter, AuditRecord, Tenant, Version
 from registry.states import Role
-from tests.factories.cachecontrol import backdate, gateway_actor, make_node, make_policy, tell
+from tests.factories.cachecontrol import backdate, gateway_actor, make_node, put_in_force, tell
 from tests.factories.registry import (
     make_actor,
     make_adapter,
     make_member,
-    make_person,
     make_tenant,
     make_version,
 )
@@ -34,12 +33,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 def demand(version: Version, **facts: Any) -> Demand:
     return demand_version(actor=gateway_actor(), version_id=version.pk, **facts)
-
-
-def in_force(version: Version, more: str) -> None:
-    """A policy for the version's base model."""
-    admin = make_actor(make_person(is_platform_admin=True))
-    make_policy(base_model=version.base_revision.base_model, more=more, approver=admin)
 
 
 def load(node: Node, version: Version, *, idle_s: float = 3600) -> Residency:
@@ -123,7 +116,7 @@ def test_what_was_never_measured_is_taken_to_cost_what_the_others_do(versions: l
 
 
 def test_the_policy_in_force_scores_and_is_named(versions: list[Version], small: Node) -> None:
-    in_force(versions[0], "adapter_cache: {gpu_hot: {eviction_policy: lru}}\n")
+    put_in_force(versions[0], "adapter_cache: {gpu_hot: {eviction_policy: lru}}\n")
     for version, idle_s in zip(versions, (60, 4000), strict=False):
         load(small, version, idle_s=idle_s)
     demand(versions[2])
@@ -144,7 +137,7 @@ def test_a_pinned_version_never_leaves(versions: list[Version], small: Node) -> 
     pin = versions[0]
     Node.objects.filter(pk=small.pk).update(gpu_slots=2)
     names = f"tenant: {pin.adapter.tenant.name}, adapter: {pin.adapter.name}, version: {pin.name}"
-    in_force(pin, f"pins: [{{{names}}}]\n")
+    put_in_force(pin, f"pins: [{{{names}}}]\n")
     for version in versions[:2]:
         load(small, version)
     heat(versions[1], 99.0)
@@ -196,7 +189,7 @@ def test_a_place_in_use_is_looked_at_again_shortly_and_once_for_all_who_wait(
 
 
 def test_no_more_loads_run_on_a_node_than_the_policy_allows_and_the_rest_waits(versions: list[Version]) -> None:
-    in_force(versions[0], "loading: {concurrent_loads_per_node: 2}\n")
+    put_in_force(versions[0], "loading: {concurrent_loads_per_node: 2}\n")
     node = make_node(base_revision=versions[0].base_revision, cpu_slots=8)
     answers = [demand(version).state for version in versions]
     assert answers == [DemandState.LOADING] * 2 + [DemandState.QUEUED] * 3
@@ -208,7 +201,7 @@ def test_no_more_loads_run_on_a_node_than_the_policy_allows_and_the_rest_waits(v
 def test_the_end_of_a_load_nudges_the_queue(
     versions: list[Version], sent: list[Any], django_capture_on_commit_callbacks: Any
 ) -> None:
-    in_force(versions[0], "loading: {concurrent_loads_per_node: 1}\n")
+    put_in_force(versions[0], "loading: {concurrent_loads_per_node: 1}\n")
     node = make_node(base_revision=versions[0].base_revision, cpu_slots=8)
     for version in versions[:2]:
         demand(version)
@@ -218,7 +211,7 @@ def test_the_end_of_a_load_nudges_the_queue(
 
 
 def test_a_full_queue_sheds_with_a_time_to_come_again(versions: list[Version]) -> None:
-    in_force(versions[0], "loading: {concurrent_loads_per_node: 1, queue_limit: 2, queue_share_per_tenant: 1.0}\n")
+    put_in_force(versions[0], "loading: {concurrent_loads_per_node: 1, queue_limit: 2, queue_share_per_tenant: 1.0}\n")
     make_node(base_revision=versions[0].base_revision, cpu_slots=8)
     answers = [demand(version) for version in versions]
     assert [answer.state for answer in answers[1:]] == [DemandState.QUEUED] * 2 + [DemandState.SHED] * 2
@@ -228,7 +221,7 @@ def test_a_full_queue_sheds_with_a_time_to_come_again(versions: list[Version]) -
 
 
 def test_a_tenant_that_floods_the_queue_is_shed_and_others_come_in_turn(versions: list[Version]) -> None:
-    in_force(versions[0], "loading: {concurrent_loads_per_node: 1, queue_limit: 4, queue_share_per_tenant: 0.5}\n")
+    put_in_force(versions[0], "loading: {concurrent_loads_per_node: 1, queue_limit: 4, queue_share_per_tenant: 0.5}\n")
     node = make_node(base_revision=versions[0].base_revision, cpu_slots=8)
     flood = [demand(version).state for version in versions]
     assert flood == [DemandState.LOADING] + [DemandState.QUEUED] * 2 + [DemandState.SHED] * 2
@@ -242,7 +235,7 @@ def test_a_tenant_that_floods_the_queue_is_shed_and_others_come_in_turn(versions
 
 def test_who_has_had_its_loads_for_the_minute_waits_and_stands_in_nobodys_way(versions: list[Version]) -> None:
     tenant = versions[0].adapter.tenant.name
-    in_force(versions[0], f"quotas: {{tenants: {{{tenant}: {{loads_per_minute: 2}}}}}}\n")
+    put_in_force(versions[0], f"quotas: {{tenants: {{{tenant}: {{loads_per_minute: 2}}}}}}\n")
     make_node(base_revision=versions[0].base_revision, cpu_slots=8)
     answers = [demand(version).state for version in versions[:3]]
     assert answers == [DemandState.LOADING] * 2 + [DemandState.QUEUED]
@@ -266,7 +259,7 @@ def test_nobody_waits_past_the_deadline(versions: list[Version], small: Node) ->
 
 
 def test_nobody_waits_longer_than_its_tenants_class_of_service_says(versions: list[Version], small: Node) -> None:
-    in_force(versions[0], "sla_classes: {standard: {wait_s: 4}}\n")
+    put_in_force(versions[0], "sla_classes: {standard: {wait_s: 4}}\n")
     first = demand(versions[0])
     assert (first.state, first.wait_s) == (DemandState.LOADING, 4.0)
     assert demand(versions[0]).wait_s == 4.0
@@ -277,7 +270,7 @@ def test_nobody_waits_longer_than_its_tenants_class_of_service_says(versions: li
 
 
 def test_who_comes_next_gets_its_files_before_there_is_a_place(versions: list[Version]) -> None:
-    in_force(versions[0], "loading: {concurrent_loads_per_node: 1}\n")
+    put_in_force(versions[0], "loading: {concurrent_loads_per_node: 1}\n")
     make_node(base_revision=versions[0].base_revision, cpu_slots=8, name="n")
     for version in versions[:2]:
         demand(version)
@@ -292,7 +285,7 @@ def test_who_comes_next_gets_its_files_before_there_is_a_place(versions: list[Ve
 
 
 def test_a_queued_version_that_fails_for_good_leaves_the_queue(versions: list[Version]) -> None:
-    in_force(versions[0], "loading: {concurrent_loads_per_node: 1}\n")
+    put_in_force(versions[0], "loading: {concurrent_loads_per_node: 1}\n")
     node = make_node(base_revision=versions[0].base_revision, cpu_slots=8)
     for version in versions[:2]:
         demand(version)
@@ -323,7 +316,7 @@ def test_what_failed_for_good_is_placed_again_after_longer_and_longer_pauses(
 def test_above_its_ceiling_a_tenant_makes_room_among_its_own_though_there_is_room(versions: list[Version]) -> None:
     tenant, other = versions[0].adapter.tenant.name, of_tenant(versions[0])
     node = make_node(base_revision=versions[0].base_revision, cpu_slots=8)
-    in_force(versions[0], f"quotas: {{tenants: {{{tenant}: {{cpu_mb: {{ceiling: 1}}}}}}}}\n")
+    put_in_force(versions[0], f"quotas: {{tenants: {{{tenant}: {{cpu_mb: {{ceiling: 1}}}}}}}}\n")
     load(node, other)
     big = [sized(versions[0], 600_000) for _number in range(3)]
     load(node, big[0])
@@ -336,7 +329,7 @@ def test_above_its_ceiling_a_tenant_makes_room_among_its_own_though_there_is_roo
 
 def test_what_is_larger_than_its_tenants_ceiling_is_refused_with_the_reason(version: Version, node: Node) -> None:
     tenant = version.adapter.tenant.name
-    in_force(version, f"quotas: {{tenants: {{{tenant}: {{cpu_mb: {{ceiling: 1}}}}}}}}\n")
+    put_in_force(version, f"quotas: {{tenants: {{{tenant}: {{cpu_mb: {{ceiling: 1}}}}}}}}\n")
     answer = demand(sized(version, 2_000_000))
     assert answer.state is DemandState.SHED
     assert "1000000 CPU bytes" in answer.message
@@ -348,7 +341,7 @@ def test_a_floor_is_not_taken_by_others(versions: list[Version], small: Node) ->
     third, newcomer = (sized(guarded, 1_000_000, make_tenant()) for _number in range(2))
     tenant = guarded.adapter.tenant.name
     Node.objects.filter(pk=small.pk).update(memory_bytes=64_000_000)
-    in_force(guarded, f"quotas: {{tenants: {{{tenant}: {{cpu_mb: {{floor: 1}}}}}}}}\n")
+    put_in_force(guarded, f"quotas: {{tenants: {{{tenant}: {{cpu_mb: {{floor: 1}}}}}}}}\n")
     load(small, guarded)
     load(small, third)
     heat(third, 500.0)
@@ -362,7 +355,7 @@ def test_below_its_floor_a_tenant_gives_up_its_own_where_nobody_else_may_leave(
 ) -> None:
     own = sized(versions[0], 1_000_000)
     in_use = sized(own, 1_000_000, make_tenant())
-    in_force(own, f"quotas: {{tenants: {{{own.adapter.tenant.name}: {{cpu_mb: {{floor: 5}}}}}}}}\n")
+    put_in_force(own, f"quotas: {{tenants: {{{own.adapter.tenant.name}: {{cpu_mb: {{floor: 5}}}}}}}}\n")
     load(small, own)
     load(small, in_use, idle_s=0)
     assert demand(sized(own, 1_000_000)).state is DemandState.LOADING
@@ -405,7 +398,7 @@ def test_the_command_leaves_with_the_demand(
 
 
 def test_a_release_prewarms_unless_the_policy_says_no(version: Version, node: Node) -> None:
-    in_force(version, "prewarm: {on_release: false}\n")
+    put_in_force(version, "prewarm: {on_release: false}\n")
     prewarm_version(actor=make_member(version.adapter.tenant, Role.RELEASE_MANAGER), version_id=version.pk)
     assert not Residency.objects.exists()
 
@@ -522,7 +515,7 @@ def test_a_version_in_an_engine_that_is_not_well_is_loaded_where_one_is(version:
 def test_who_waits_for_the_only_node_of_its_rank_holds_up_nobody_else(version: Version) -> None:
     base, adapter = version.base_revision, version.adapter
     wide = [make_version(adapter=adapter, rank=64) for _number in range(2)]
-    in_force(version, "loading: {concurrent_loads_per_node: 1}\n")
+    put_in_force(version, "loading: {concurrent_loads_per_node: 1}\n")
     make_node(base_revision=base, cpu_slots=8, max_rank=64)
     assert [demand(one).state for one in wide] == [DemandState.LOADING, DemandState.QUEUED]
     make_node(base_revision=base, cpu_slots=8, max_rank=16)
@@ -532,7 +525,7 @@ def test_who_waits_for_the_only_node_of_its_rank_holds_up_nobody_else(version: V
 def test_loads_that_fail_again_and_again_take_neither_turns_nor_places_from_others(
     versions: list[Version], small: Node
 ) -> None:
-    in_force(versions[0], "loading: {concurrent_loads_per_node: 1}\n")
+    put_in_force(versions[0], "loading: {concurrent_loads_per_node: 1}\n")
     demand(versions[0])
     failing = tell(small, versions[0], Outcome.FAILED, error_class=ErrorClass.TRANSIENT, message="the store is away")
     Residency.objects.filter(pk=failing.pk).update(retry_at=timezone.now() + timedelta(minutes=1))

@@ -16,10 +16,10 @@ from cachecontrol.services.loads.turns import serve_queues
 from cachecontrol.services.planning.expiry import expire_residents
 from cachecontrol.services.planning.facts import read_pool
 from cachecontrol.services.planning.moves import make_move
-from cachecontrol.services.residencies import evict_version, warm_version
-from cachecontrol.states import DemandState, Desired, Outcome
+from cachecontrol.services.residencies import warm_version
+from cachecontrol.states import DemandState, Outcome
 from registry.models import Version
-from tests.factories.cachecontrol import backdate, beat, gateway_actor, make_node, make_policy, tell
+from tests.factories.cachecontrol import beat, gateway_actor, make_node, make_policy, put_on_disk, tell
 from tests.factories.registry import make_actor, make_adapter, make_person, make_tenant, make_version
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
@@ -38,16 +38,6 @@ def in_force(version: Version, *, more: str = "", **bounds: int) -> None:
     quota = f"quotas: {{tenants: {{{version.adapter.tenant.name}: {{disk_mb: {{{amounts}}}}}}}}}\n"
     admin = make_actor(make_person(is_platform_admin=True))
     make_policy(base_model=version.base_revision.base_model, more=quota + more, approver=admin)
-
-
-def on_disk(node: Node, version: Version, *, idle_s: float = 3600) -> Residency:
-    residency = warm_version(actor=make_actor(), node=node, version=version)
-    tell(node, version, Outcome.LOADED)
-    evict_version(actor=make_actor(), node=node, version=version, to=Desired.DISK)
-    tell(node, version, Outcome.ON_DISK)
-    backdate(residency, idle_s, "state_changed_at", "last_used_at", "last_demand_at")
-    residency.refresh_from_db()
-    return residency
 
 
 def demand(version: Version, **facts: Any) -> Demand:
@@ -74,9 +64,9 @@ def test_a_tenant_at_its_ceiling_gives_up_its_own_longest_unused_files_for_what_
 ) -> None:
     in_force(version, ceiling=1)
     other = sized(version, 400, of_another=True)
-    on_disk(node, other, idle_s=9000)
+    put_on_disk(node, other, idle_s=9000)
     for kept, idle_s in zip(three[:2], (50, 4000), strict=True):
-        on_disk(node, kept, idle_s=idle_s)
+        put_on_disk(node, kept, idle_s=idle_s)
     assert demand(three[2]).state is DemandState.LOADING
     assert wanted(*three, other) == ["disk", "absent", "gpu", "disk"]
     assert bytes_of(version) <= 10**6
@@ -87,7 +77,7 @@ def test_a_tenant_at_its_ceiling_gives_up_its_own_longest_unused_files_for_what_
 def test_what_is_on_the_disk_already_takes_no_more_of_it(node: Node, version: Version, three: list[Version]) -> None:
     in_force(version, ceiling=1)
     for kept in three[:2]:
-        on_disk(node, kept)
+        put_on_disk(node, kept)
     assert demand(three[0]).state is DemandState.LOADING
     assert wanted(*three[:2]) == ["gpu", "disk"]
 
@@ -111,7 +101,7 @@ def test_nothing_is_given_up_for_what_would_not_fit_even_then(
     node: Node, version: Version, three: list[Version]
 ) -> None:
     in_force(version, ceiling=1)
-    on_disk(node, three[0])
+    put_on_disk(node, three[0])
     assert demand(sized(version, 1200)).state is DemandState.SHED
     assert wanted(three[0]) == ["disk"]
 
@@ -139,9 +129,9 @@ def test_a_full_disk_pushes_nobody_below_a_floor(version: Version) -> None:
     own = [sized(version, 450) for _number in range(2)]
     others = [sized(version, 450, of_another=True) for _number in range(3)]
     for kept in own:
-        on_disk(node, kept, idle_s=90_000)
+        put_on_disk(node, kept, idle_s=90_000)
     for kept in others:
-        on_disk(node, kept)
+        put_on_disk(node, kept)
         VersionHeat.objects.create(version=kept, rate=50.0, as_of=timezone.now(), hits=50)
     assert expire_residents() >= 1
     assert wanted(*own) == ["disk", "disk"], "worth least, and guaranteed"
@@ -153,7 +143,7 @@ def test_what_a_tenant_has_beyond_its_floor_is_pushed_out_like_any_other(version
     in_force(version, floor=1, more="adapter_cache: {disk_cache: {high_water: 0.9, low_water: 0.85}}\n")
     own = [sized(version, 480) for _number in range(4)]
     for number, kept in enumerate(own):
-        on_disk(node, kept, idle_s=9000 - number)
+        put_on_disk(node, kept, idle_s=9000 - number)
     expire_residents()
     assert wanted(*own).count("disk") == 3
 
@@ -163,11 +153,11 @@ def test_a_node_is_told_whose_files_make_room_for_nobody(version: Version) -> No
     in_force(version, floor=1)
     own = [sized(version, 450) for _number in range(3)]
     for number, kept in enumerate(own):
-        on_disk(node, kept, idle_s=9000 - number)
+        put_on_disk(node, kept, idle_s=9000 - number)
     names = [kept.engine_name for kept in own]
     told = beat(node, on_disk=tuple(names)).limits
     assert told["guaranteed"] == sorted(names), "one of them is beyond the floor, and larger than what is beyond it"
-    on_disk(node, sized(version, 450), idle_s=1)
+    put_on_disk(node, sized(version, 450), idle_s=1)
     assert beat(node, on_disk=tuple(names)).limits["guaranteed"] != sorted(names)
     assert "guaranteed" not in beat(node, unchanged=True).limits
 
@@ -176,7 +166,7 @@ def test_a_node_that_may_run_full_is_told_what_to_do_without_first(version: Vers
     node = make_node(base_revision=version.base_revision, disk_bytes=2_000_000)
     hot, large, cold = (sized(version, kilobytes) for kilobytes in (100, 900, 100))
     for number, kept in enumerate((hot, large, cold)):
-        on_disk(node, kept, idle_s=9000 - number)
+        put_on_disk(node, kept, idle_s=9000 - number)
     for kept, rate in ((hot, 9.0), (large, 2.0), (cold, 1.0)):
         VersionHeat.objects.create(version=kept, rate=rate, as_of=timezone.now(), last_used_at=timezone.now())
     names = tuple(kept.engine_name for kept in (hot, large, cold))

@@ -18,11 +18,11 @@ from cachecontrol.services.leases import take_lease
 from cachecontrol.services.places import places_on
 from cachecontrol.services.planning import expiry
 from cachecontrol.services.planning.expiry import expire_residents
-from cachecontrol.services.residencies import evict_version, warm_version
+from cachecontrol.services.residencies import evict_version
 from cachecontrol.states import Desired, Outcome
 from registry.models import Adapter, Version
-from tests.factories.cachecontrol import backdate, beat, make_node, make_policy, tell
-from tests.factories.registry import make_actor, make_adapter, make_person, make_tenant, make_version
+from tests.factories.cachecontrol import beat, load, make_node, put_in_force, put_on_disk, tell
+from tests.factories.registry import make_actor, make_adapter, make_tenant, make_version
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
@@ -31,27 +31,6 @@ def queries_of(act: Callable[[], object]) -> int:
     with CaptureQueriesContext(connection) as queries:
         act()
     return len(queries)
-
-
-def load(node: Node, version: Version, *, idle_s: float = 3600) -> Residency:
-    residency = warm_version(actor=make_actor(), node=node, version=version)
-    tell(node, version, Outcome.LOADED)
-    backdate(residency, idle_s, "state_changed_at", "created_at", "last_used_at")
-    residency.refresh_from_db()
-    return residency
-
-
-def on_disk(node: Node, version: Version) -> Residency:
-    residency = load(node, version)
-    evict_version(actor=make_actor(), node=node, version=version, to=Desired.DISK)
-    tell(node, version, Outcome.ON_DISK)
-    backdate(residency, 3600, "state_changed_at", "last_used_at", "last_demand_at")
-    return residency
-
-
-def in_force(version: Version, more: str) -> None:
-    admin = make_actor(make_person(is_platform_admin=True))
-    make_policy(base_model=version.base_revision.base_model, more=more, approver=admin)
 
 
 @pytest.fixture
@@ -133,7 +112,7 @@ def test_looking_for_what_expires_asks_no_more_often_for_more_nodes(versions: li
 def test_one_nodes_trouble_keeps_nothing_on_the_others(
     versions: list[Version], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    in_force(versions[0], "adapter_cache: {cpu_warm: {ttl_minutes: 30}}\n")
+    put_in_force(versions[0], "adapter_cache: {cpu_warm: {ttl_minutes: 30}}\n")
     for name in ("n0", "n1"):
         load(make_node(base_revision=versions[0].base_revision, name=name), versions[0])
 
@@ -153,7 +132,7 @@ def test_trouble_with_one_base_models_policy_keeps_nothing_on_nodes_of_another(
     other = make_version()
     nodes = [make_node(base_revision=one.base_revision) for one in (versions[0], other)]
     for node, version in zip(nodes, (versions[0], other), strict=True):
-        in_force(version, "adapter_cache: {cpu_warm: {ttl_minutes: 30}}\n")
+        put_in_force(version, "adapter_cache: {cpu_warm: {ttl_minutes: 30}}\n")
         load(node, version)
 
     def with_trouble(node: Node) -> PolicyInForce:
@@ -175,10 +154,10 @@ def test_a_node_is_told_what_floors_keep_there_without_asking_for_each_tenant(ve
             adapter = make_adapter(tenant=make_tenant(), base_model=version.adapter.base_model)
             made.append(make_version(adapter=adapter, base_revision=version.base_revision))
         for one in made:
-            on_disk(node, one)
+            put_on_disk(node, one)
         tenants = Residency.objects.values_list("version__adapter__tenant__name", flat=True)
         floors = ", ".join(f"{tenant}: {{disk_mb: {{floor: 5}}}}" for tenant in tenants)
-        in_force(version, f"quotas: {{tenants: {{{floors}}}}}\n")
+        put_in_force(version, f"quotas: {{tenants: {{{floors}}}}}\n")
 
     def told() -> list[str]:
         names = Residency.objects.values_list("version__engine_name", flat=True)

@@ -18,41 +18,19 @@ from cachecontrol.services.planning.moves import make_move
 from cachecontrol.services.planning.plan import plan_pools
 from cachecontrol.services.planning.predictions import predict_demand
 from cachecontrol.services.residencies import evict_version, warm_version
-from cachecontrol.states import Desired, Outcome
+from cachecontrol.states import Outcome
 from registry.actors import system_actor
 from registry.models import Adapter, Version
-from tests.factories.cachecontrol import backdate, make_node, make_policy, tell
-from tests.factories.registry import make_actor, make_person, make_version
+from tests.factories.cachecontrol import backdate, load, make_node, put_in_force, put_on_disk, tell
+from tests.factories.registry import make_actor, make_version
 from tests.factories.releases import point_alias
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 
-def in_force(version: Version, more: str) -> None:
-    admin = make_actor(make_person(is_platform_admin=True))
-    make_policy(base_model=version.base_revision.base_model, more=more, approver=admin)
-
-
 def heat(version: Version, rate: float, **facts: Any) -> None:
     VersionHeat.objects.create(version=version, rate=rate, as_of=timezone.now(), hits=round(rate) or 1, **facts)
     TenantHeat.objects.get_or_create(tenant=version.adapter.tenant, defaults={"rate": rate, "as_of": timezone.now()})
-
-
-def load(node: Node, version: Version, *, idle_s: float = 3600) -> Residency:
-    residency = warm_version(actor=make_actor(), node=node, version=version)
-    tell(node, version, Outcome.LOADED)
-    backdate(residency, idle_s, "state_changed_at", "created_at", "last_used_at")
-    residency.refresh_from_db()
-    return residency
-
-
-def on_disk(node: Node, version: Version, *, idle_s: float = 3600) -> Residency:
-    residency = load(node, version)
-    evict_version(actor=make_actor(), node=node, version=version, to=Desired.DISK)
-    tell(node, version, Outcome.ON_DISK)
-    backdate(residency, idle_s, "state_changed_at", "last_used_at")
-    residency.refresh_from_db()
-    return residency
 
 
 def wanted(version: Version) -> dict[str, str]:
@@ -151,7 +129,7 @@ def test_a_drained_node_that_died_is_sent_nothing(versions: list[Version], nodes
 def test_the_record_of_a_planned_move_names_the_scores_that_it_was_planned_by(
     versions: list[Version], nodes: list[Node]
 ) -> None:
-    in_force(versions[0], "adapter_cache: {gpu_hot: {eviction_policy: lru}}\n")
+    put_in_force(versions[0], "adapter_cache: {gpu_hot: {eviction_policy: lru}}\n")
     heat(versions[0], 1.0)
     load(nodes[0], versions[0])
     assert make_move(Move(Step.DEMOTE, "n0", versions[0].pk), pool=pool_of(versions[0]))
@@ -160,7 +138,7 @@ def test_the_record_of_a_planned_move_names_the_scores_that_it_was_planned_by(
 
 
 def test_a_version_that_one_node_can_not_serve_alone_is_on_more(versions: list[Version], nodes: list[Node]) -> None:
-    in_force(versions[0], "replicas: {requests_per_minute_per_node: 1, max: 2}\n")
+    put_in_force(versions[0], "replicas: {requests_per_minute_per_node: 1, max: 2}\n")
     heat(versions[0], 500.0)
     plan_pools()
     assert wanted(versions[0]) == {"n0": "gpu", "n1": "gpu"}
@@ -198,7 +176,7 @@ def test_what_was_taken_by_hand_comes_back(
         monkeypatch.setattr(facts, "_BY_HAND_LASTS", timedelta(0))
     if how == "pinned":
         names = f"tenant: {version.adapter.tenant.name}, adapter: {version.adapter.name}, version: {version.name}"
-        in_force(version, f"pins: [{{{names}}}]\n")
+        put_in_force(version, f"pins: [{{{names}}}]\n")
     plan_pools()
     assert wanted(version) == ({"n0": "absent", "n1": "gpu"} if how == "elsewhere" else {"n0": "gpu"})
 
@@ -207,7 +185,7 @@ def test_a_schedule_has_a_version_warm_when_nobody_asks_for_it(versions: list[Ve
     point_alias(name="support", version=versions[0])
     at = (timezone.now() + timedelta(minutes=5)).strftime("%H:%M")
     names = f"tenant: {versions[0].adapter.tenant.name}, adapter: {versions[0].adapter.name}, alias: support"
-    in_force(versions[0], f'prewarm: {{schedule: [{{at: "{at}", {names}}}]}}\n')
+    put_in_force(versions[0], f'prewarm: {{schedule: [{{at: "{at}", {names}}}]}}\n')
     Residency.objects.all().delete()
     plan_pools()
     assert list(wanted(versions[0]).values()) == ["gpu"]
@@ -248,7 +226,7 @@ def test_the_plan_keeps_ceilings_that_were_reached_since_it_was_made(versions: l
     tenant, adapter = versions[0].adapter.tenant.name, versions[0].adapter
     node = make_node(base_revision=versions[0].base_revision, name="n", cpu_slots=8)
     ceilings = "{cpu_mb: {ceiling: 1}, gpu_slots: {ceiling: 1}}"
-    in_force(versions[0], f"quotas: {{tenants: {{{tenant}: {ceilings}}}}}\n")
+    put_in_force(versions[0], f"quotas: {{tenants: {{{tenant}: {ceilings}}}}}\n")
     files = {"adapter_model.safetensors": bytes(600_000)}
     big = [make_version(adapter=adapter, files=files) for _number in range(2)]
     pool = pool_of(versions[0])
@@ -263,7 +241,7 @@ def test_a_plan_that_is_older_than_the_policy_keeps_the_ceilings_of_the_policy(
     versions: list[Version], nodes: list[Node]
 ) -> None:
     pool = pool_of(versions[0])
-    in_force(versions[0], "quotas: {default: {gpu_slots: {ceiling: 1}}}\n")
+    put_in_force(versions[0], "quotas: {default: {gpu_slots: {ceiling: 1}}}\n")
     for version in versions[:2]:
         make_move(Move(Step.LOAD, "n0", version.pk, is_hot=True), pool=pool)
     make_move(Move(Step.HEAT, "n0", versions[1].pk), pool=pool)
@@ -273,11 +251,11 @@ def test_a_plan_that_is_older_than_the_policy_keeps_the_ceilings_of_the_policy(
 def test_what_is_idle_in_an_engine_for_too_long_goes_to_the_disk_and_then_goes(
     versions: list[Version], nodes: list[Node]
 ) -> None:
-    in_force(versions[0], "adapter_cache: {cpu_warm: {ttl_minutes: 30}, disk_cache: {ttl_minutes: 300}}\n")
+    put_in_force(versions[0], "adapter_cache: {cpu_warm: {ttl_minutes: 30}, disk_cache: {ttl_minutes: 300}}\n")
     load(nodes[0], versions[0], idle_s=3600)
     load(nodes[0], versions[1], idle_s=60)
-    on_disk(nodes[0], versions[2], idle_s=6 * 3600)
-    on_disk(nodes[0], versions[3], idle_s=3600)
+    put_on_disk(nodes[0], versions[2], idle_s=6 * 3600)
+    put_on_disk(nodes[0], versions[3], idle_s=3600)
     before = Eviction.objects.count()
     assert expire_residents() == 2
     assert [wanted(version)["n0"] for version in versions] == ["disk", "gpu", "absent", "disk"]
@@ -290,7 +268,7 @@ def test_what_is_idle_in_an_engine_for_too_long_goes_to_the_disk_and_then_goes(
 
 def test_above_its_high_water_mark_an_engine_is_emptied_down_to_the_low_one(versions: list[Version]) -> None:
     node = make_node(base_revision=versions[0].base_revision, gpu_slots=1, cpu_slots=4)
-    in_force(versions[0], "adapter_cache: {cpu_warm: {high_water: 0.9, low_water: 0.5}}\n")
+    put_in_force(versions[0], "adapter_cache: {cpu_warm: {high_water: 0.9, low_water: 0.5}}\n")
     for version, rate in zip(versions, (9.0, 0.1, 8.0, 0.2), strict=True):
         load(node, version)
         heat(version, rate)
@@ -302,14 +280,14 @@ def test_above_its_high_water_mark_an_engine_is_emptied_down_to_the_low_one(vers
 def test_the_plan_fills_an_engine_and_a_disk_no_further_than_the_high_water_mark(versions: list[Version]) -> None:
     """Else what it brings is emptied out again by the next pass."""
     make_node(base_revision=versions[0].base_revision, gpu_slots=1, cpu_slots=4, disk_bytes=1000)
-    in_force(versions[0], "adapter_cache: {cpu_warm: {high_water: 0.9, low_water: 0.5}}\n")
+    put_in_force(versions[0], "adapter_cache: {cpu_warm: {high_water: 0.9, low_water: 0.5}}\n")
     (node,) = pool_of(versions[0]).nodes
     assert (node.places, node.disk_bytes) == (3, 900)
 
 
 def test_where_too_little_may_leave_an_engine_all_of_that_does(versions: list[Version]) -> None:
     node = make_node(base_revision=versions[0].base_revision, gpu_slots=1, cpu_slots=4)
-    in_force(versions[0], "adapter_cache: {cpu_warm: {high_water: 0.9, low_water: 0.25}}\n")
+    put_in_force(versions[0], "adapter_cache: {cpu_warm: {high_water: 0.9, low_water: 0.25}}\n")
     for version, idle_s in zip(versions, (3600, 0, 0, 3600), strict=True):
         load(node, version, idle_s=idle_s)
     assert expire_residents() == 2
@@ -320,9 +298,9 @@ def test_a_full_disk_loses_what_is_worth_least_for_its_size(adapter: Adapter) ->
     sizes = (100_000, 800_000, 100_000)
     versions = [make_version(adapter=adapter, files={"adapter_model.safetensors": bytes(size)}) for size in sizes]
     node = make_node(base_revision=versions[0].base_revision, disk_bytes=1_000_000)
-    in_force(versions[0], "adapter_cache: {gpu_hot: {eviction_policy: lru}}\n")
+    put_in_force(versions[0], "adapter_cache: {gpu_hot: {eviction_policy: lru}}\n")
     for version in versions:
-        on_disk(node, version)
+        put_on_disk(node, version)
     heat(versions[1], 1.0)
     heat(versions[0], 1.0)
     assert expire_residents() >= 1
@@ -372,7 +350,7 @@ def test_what_a_node_told_is_no_estimate(versions: list[Version], nodes: list[No
 
 
 def test_a_version_with_a_daily_rhythm_is_expected_at_its_hour(versions: list[Version], nodes: list[Node]) -> None:
-    in_force(versions[0], "prewarm: {predicted: true}\n")
+    put_in_force(versions[0], "prewarm: {predicted: true}\n")
     heat(versions[0], 0.0)
     VersionHeat.objects.update(hits=240)
     now = timezone.now()

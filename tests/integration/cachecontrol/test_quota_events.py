@@ -10,19 +10,14 @@ from cachecontrol.services.demand import demand_version
 from cachecontrol.services.loads.attempts import Demand
 from cachecontrol.states import DemandState
 from registry.models import AuditRecord, Version
-from tests.factories.cachecontrol import gateway_actor, make_policy
-from tests.factories.registry import make_actor, make_adapter, make_person, make_version
+from tests.factories.cachecontrol import gateway_actor, put_in_force
+from tests.factories.registry import make_adapter, make_version
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 
 def demand(version: Version) -> Demand:
     return demand_version(actor=gateway_actor(), version_id=version.pk)
-
-
-def in_force(version: Version, more: str) -> None:
-    admin = make_actor(make_person(is_platform_admin=True))
-    make_policy(base_model=version.adapter.base_model, more=more, approver=admin)
 
 
 def big(version: Version, *, tenants_own: bool = True) -> Version:
@@ -37,7 +32,7 @@ def told() -> list[tuple[str, str]]:
 
 
 def test_a_refusal_is_told_with_what_was_short_of_and_for_which_version(node: Node, version: Version) -> None:
-    in_force(version, "quotas: {default: {cpu_mb: {ceiling: 1}}}\n")
+    put_in_force(version, "quotas: {default: {cpu_mb: {ceiling: 1}}}\n")
     refused = big(version)
     found = demand(refused)
     assert (found.state, found.over) == (DemandState.SHED, ("cpu_bytes",))
@@ -52,7 +47,7 @@ def test_a_refusal_is_told_with_what_was_short_of_and_for_which_version(node: No
 
 
 def test_however_many_are_refused_the_log_is_told_once_a_minute_of_each_tenant(node: Node, version: Version) -> None:
-    in_force(version, "quotas: {default: {cpu_mb: {ceiling: 1}}}\n")
+    put_in_force(version, "quotas: {default: {cpu_mb: {ceiling: 1}}}\n")
     other = big(version, tenants_own=False)
     for refused in (big(version), big(version), other, other):
         assert demand(refused).state is DemandState.SHED
@@ -65,7 +60,7 @@ def test_however_many_are_refused_the_log_is_told_once_a_minute_of_each_tenant(n
 
 def test_a_part_of_the_queue_that_is_full_is_told_and_a_full_queue_is_not(node: Node, version: Version) -> None:
     more = "loading: {queue_limit: 2, concurrent_loads_per_node: 1}\nquotas: {default: {queue_share: 0.5}}\n"
-    in_force(version, more)
+    put_in_force(version, more)
     demand(version)
     own = [make_version(adapter=version.adapter) for _each in range(2)]
     assert [demand(each).state for each in own] == [DemandState.QUEUED, DemandState.SHED]
@@ -78,6 +73,6 @@ def test_a_part_of_the_queue_that_is_full_is_told_and_a_full_queue_is_not(node: 
 
 
 def test_what_is_taken_in_is_not_told(node: Node, version: Version) -> None:
-    in_force(version, "quotas: {default: {cpu_mb: {ceiling: 1}}}\n")
+    put_in_force(version, "quotas: {default: {cpu_mb: {ceiling: 1}}}\n")
     assert demand(version).state is DemandState.LOADING
     assert told() == []
