@@ -1,15 +1,20 @@
 """Records on their way to a real database: by COPY, over the disk, and each of them once."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from deploy.embedded.ports import free_port
+from gateway.database import Connection
 from gateway.records import RecordWriter, Spool
+from gateway.records.sending import copy_lines
+from gateway.records.shapes import Table
 from tests.integration.gateway.conftest import acme_client, ready, spawn
 from tests.integration.gateway.stubs import Plane, Routing, StubEngine, until
 from tests.unit.gateway.records.kit import batch, mark_record, request_record, shadow_record
@@ -40,6 +45,10 @@ async def is_on_disk(writer: RecordWriter) -> bool:
 
 async def has_sent_all(writer: RecordWriter) -> bool:
     return writer.spooled_bytes == 0
+
+
+async def has_written_all(writer: RecordWriter) -> bool:
+    return writer.pending == 0
 
 
 def ids(rows: list[dict[str, Any]]) -> list[str]:
@@ -114,6 +123,38 @@ async def test_a_row_that_is_refused_takes_no_other_with_it(routing: Routing, tm
     await writer.flush(timeout_s=5)
     assert ids(await routing.records()) == [f"{number:02}" for number in range(20) if number != 7]
     assert writer.dropped == 1
+
+
+async def test_what_comes_while_a_batch_is_sent_waits_for_the_next_and_is_never_put_on_the_disk(
+    routing: Routing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+
+    async def counted(connection: Connection, table: Table, lines: Sequence[bytes]) -> None:
+        await copy_lines(connection, table, lines)
+        sent.append(len(lines))
+
+    monkeypatch.setattr("gateway.records.writer.copy_lines", counted)
+    writer = make_writer(routing, tmp_path, flush_s=0.8)
+    ends, added = time.monotonic() + 2.0, 0
+    async with running(writer):
+        while time.monotonic() < ends:
+            writer.add(request_record(f"{added}"))
+            added += 1
+            await asyncio.sleep(0.001)
+            assert writer.spooled_bytes == 0
+    assert sum(sent) == added
+    assert len(sent) <= 2.0 / (0.8 / 2) + 2, sent
+
+
+async def test_a_whole_batch_is_sent_before_its_time(routing: Routing, tmp_path: Path) -> None:
+    writer = make_writer(routing, tmp_path, flush_s=600)
+    async with running(writer):
+        for part in range(3):
+            for number in range(2000):
+                writer.add(request_record(f"{part}-{number}"))
+            await until(lambda: has_written_all(writer))
+    assert len(await routing.records()) == 6000
 
 
 async def test_what_another_process_left_on_the_disk_is_sent(routing: Routing, tmp_path: Path) -> None:
