@@ -18,7 +18,7 @@ _PATH = (
     *(f"routing/{name}" for name in ("choose", "cost", "current", "engines", "resolve")),
     *(f"surface/{name}" for name in ("endpoints", "fields", "session")),
     *(f"upstream/{name}" for name in ("allowance", "answers", "lane", "llhttp", "pool", "ports", "relay")),
-    *(f"wire/{name}" for name in ("body", "connection", "headers", "protocol", "replies", "work")),
+    *(f"wire/{name}" for name in ("body", "connection", "headers", "outbox", "protocol", "replies", "work")),
 )
 
 

@@ -27,7 +27,7 @@ from gateway.shadow.mirror import Mirror
 from gateway.shadow.tap import Tap
 from gateway.surface.refusals import refusal
 from gateway.trace import Trace
-from gateway.upstream.answers import Usage
+from gateway.upstream.answers import Seen, Usage
 from gateway.upstream.ports import EngineAnswer, Upstream
 from gateway.upstream.relay import relay
 from gateway.wire.connection import Responder
@@ -111,7 +111,7 @@ class CompletionPath:
             self._limits.leave(
                 account,
                 estimated=estimated,
-                at_least=prompt_tokens(ask.size) + trace.pieces,
+                at_least=0 if account.is_unlimited else prompt_tokens(ask.size) + trace.pieces,
                 prompt=usage.prompt_tokens,
                 completion=usage.completion_tokens,
                 engine_ms=trace.engine_s * 1000,
@@ -200,12 +200,9 @@ class CompletionPath:
                 responder.annotate({b"x-lorekeeper-fallback": trace.fallback.encode()})
             trace.mark_first_byte()
 
-        def count(pieces: int) -> None:
-            trace.pieces = pieces
-
         if answer.status == _OK:
-            engine_name = target.candidate.form.answers_as
-            return relay(answer, engine_name=engine_name, responder=responder, on_first_byte=begin, on_end=count)
+            engine_name, trace.seen = target.candidate.form.answers_as, Seen()
+            return relay(answer, engine_name=engine_name, responder=responder, on_first_byte=begin, seen=trace.seen)
         return _refuse(answer, ask, target, responder, begin)
 
     def _check_served(self, target: Target) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gateway.records.shapes import RequestRecord
-from gateway.upstream.answers import Usage
+from gateway.upstream.answers import Seen, Usage
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -20,7 +20,7 @@ class Trace:
 
     `tier` is where the version was when the request came, `version_id` the version that answered, or would have;
     `path`, `side` and `fallback` as in the record; `span` where it's traced for others. `sent_at` and `last_engine_s`
-    are of the last try; `engine_s` is all time in engines. `pieces` of its answer, if that is a stream, have gone on.
+    are of the last try; `engine_s` is all time in engines. `seen` is what of its answer has gone on.
     """
 
     # Most of it is never set: a request pays for what it has.
@@ -33,7 +33,7 @@ class Trace:
     span: "SpanContext | None" = None
     stream: bool = False
     retries: int = 0
-    pieces: int = 0
+    seen: Seen | None = None
     sent_at: float = 0.0
     first_byte_at: float = 0.0
     load_s: float = 0.0
@@ -48,6 +48,11 @@ class Trace:
         self.tenant = tenant
         self.path = path
         self.usage = _NO_USAGE
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces of the answer have gone on, if it's a stream."""
+        return 0 if self.seen is None else self.seen.events()
 
     def mark_sent(self) -> None:
         """The request goes out to an engine now."""

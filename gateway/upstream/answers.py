@@ -13,7 +13,8 @@ _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _END_BYTES: Final = 64 * 1024
-LONGEST_END: Final = 2 * _END_BYTES
+_LONGEST_END: Final = 2 * _END_BYTES
+_EVENT: Final = b"data:"
 # The usage stands in the last event or before the last, after whatever was said.
 _USAGE_BYTES: Final = 16 * 1024
 _LAST_EVENTS: Final = 3
@@ -83,12 +84,36 @@ def _is_error(document: object) -> bool:
     return "error" in document or document.get("type") == "error"
 
 
-def keep_end(seen: bytearray) -> None:
-    """Forget the beginning of a stream of which more than LONGEST_END bytes lie here."""
-    del seen[:-_END_BYTES]
+class Seen:
+    """What of a stream has passed: how many events, and its end."""
+
+    __slots__ = ("_events", "_parts", "_size")
+
+    def __init__(self) -> None:
+        """Nothing has."""
+        self._events = 0
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, data: bytes) -> None:
+        """These bytes have passed. Nothing is done with most of them one by one: it's called for each token."""
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size > _LONGEST_END:
+            end = self.end()
+            self._events += end.count(_EVENT, 0, -_END_BYTES)
+            self._parts, self._size = [end[-_END_BYTES:]], _END_BYTES
+
+    def events(self) -> int:
+        """How many events there were, most of which are a token; what is said may look like one, too."""
+        return self._events + self.end().count(_EVENT)
+
+    def end(self) -> bytes:
+        """The end of the stream: all of it, or at least its last 64 KiB."""
+        return b"".join(self._parts)
 
 
-def usage_at_end(seen: bytearray) -> Usage:
+def usage_at_end(seen: bytes) -> Usage:
     """The usage in the last events of a stream, where it stands if the client asked for it."""
     at = seen.rfind(b'"usage"', max(0, len(seen) - _USAGE_BYTES))
     if at < 0:
@@ -97,7 +122,7 @@ def usage_at_end(seen: bytearray) -> Usage:
     begin = -1
     for end in _ENDS:
         begin = max(begin, seen.rfind(end, max(begin, 0), at))
-    events = data_of_events(bytes(seen[begin + 1 :]))
+    events = data_of_events(seen[begin + 1 :])
     found = (usage_in(document_of(data)) for data in reversed(events[:_LAST_EVENTS]))
     return next((usage for usage in found if usage is not None), _NO_USAGE)
 

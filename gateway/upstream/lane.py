@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, cast
 import httptools
 
 from gateway.errors import EngineBroken, EngineDropped, EngineFault, EngineSilent, EngineUnreadable
+from gateway.wire.outbox import Outbox, Sender
 from gateway.wire.work import Signal
 
 _LONGEST_HEAD: Final = 64 * 1024
@@ -47,6 +48,7 @@ class Exchange:
         "_fault",
         "_lane",
         "_take",
+        "has_moved",
         "headers",
         "is_ended",
         "need",
@@ -61,8 +63,9 @@ class Exchange:
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
         self.is_ended = False
-        # When the engine last sent something for which somebody waits, by the loop's clock.
+        # Since when somebody waits for the engine, by the loop's clock, and whether it has sent anything since then.
         self.since = 0.0
+        self.has_moved = False
         # What of the body lies here unread, and how much of that somebody waits for.
         self.parts: list[bytes] = []
         self.size = 0
@@ -137,7 +140,7 @@ class Exchange:
         """Wait until `need` bytes lie here unread or the answer has ended; raises its fault."""
         if not self.is_ended and self.size < need:
             loop = self._lane.loop
-            self.need, self.since = need, loop.time()
+            self.need, self.since, self.has_moved = need, loop.time(), False
             waiter = self.waiter = Signal(loop)
             try:
                 await waiter
@@ -158,16 +161,16 @@ class Exchange:
         return data
 
 
-class Lane:
+class Lane(Sender):
     """A connection that carries one exchange at a time; an asyncio.Protocol by what it has."""
 
-    def __init__(self, owner: LaneOwner, origin: object, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, owner: LaneOwner, origin: object, loop: asyncio.AbstractEventLoop, outbox: Outbox) -> None:
         """Tell `owner` when it's free or gone; `origin` is whatever the owner knows it by."""
+        super().__init__(outbox)
         self.loop = loop
         self.origin = origin
         self.idle_since = 0.0
         self._owner = owner
-        self._transport: asyncio.Transport
         self._exchange: Exchange | None = None
         self._is_open = False  # between the request and the end of its answer: what is parsed belongs to the exchange
         self._was_used = False
@@ -196,9 +199,10 @@ class Lane:
         self._is_open, self._has_answered, self._keeps_alive = True, False, False
         self._head_bytes = self._overhead = 0
         if len(body) < _ONE_WRITE:
-            self._transport.write(head + body)
+            self.put(head + body)
         else:
-            self._transport.writelines((head, body))
+            self.put(head)
+            self.put(body)
         return exchange
 
     def resume(self) -> None:
@@ -219,7 +223,7 @@ class Lane:
     def close(self) -> None:
         """Close an idle connection."""
         self._is_spoilt = True
-        self._transport.close()
+        super().close()
 
     # What the loop calls.
 
@@ -231,10 +235,10 @@ class Lane:
     def data_received(self, data: bytes) -> None:
         """See asyncio."""
         exchange = self._exchange
-        if exchange is None:
+        if exchange is None or self._unsent:
             # An answer to nothing: it would be taken for the one to the next request.
             self._is_spoilt = True
-            self._transport.abort()
+            self.abort()
             return
         self._has_answered = True
         self._overhead += len(data)
@@ -249,7 +253,7 @@ class Lane:
         elif self._refusal or self._overhead > _MOST_OVERHEAD:
             self._fail(EngineUnreadable(self._refusal or "The engine's answer has a head or trailer without an end."))
         elif exchange.waiter is not None:
-            exchange.since = self.loop.time()
+            exchange.has_moved = True
             exchange.wake()
 
     def eof_received(self) -> None:
@@ -343,7 +347,7 @@ class Lane:
         self._exchange, self._was_used = None, True
         self._owner.released(self, reusable=reusable)
         if not is_sent:
-            self._transport.abort()  # closing would first wait for the engine to read what it doesn't want
+            self.abort()  # closing would first wait for the engine to read what it doesn't want
         elif not reusable:
             self.close()
         exchange.end()
@@ -351,7 +355,7 @@ class Lane:
     def _fail(self, fault: EngineFault) -> None:
         exchange = self._exchange
         self._is_spoilt = True
-        self._transport.abort()
+        self.abort()
         if exchange is not None:
             self._end(exchange, fault)
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from gateway.errors import EngineUnreachable
 from gateway.upstream.allowance import Allowance
 from gateway.upstream.lane import Lane
+from gateway.wire.outbox import Outbox
 
 _SCHEMES = {"http": 80, "https": 443}
 _LONGEST_TICK_S: Final = 0.5
@@ -81,6 +82,7 @@ class LanePool:
         self._busy: set[Lane] = set()
         self._allowance = Allowance(limits.connections, wait_s=limits.wait_s, what="the engines")
         self._tls: ssl.SSLContext | None = None
+        self._outbox: Outbox | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -164,10 +166,11 @@ class LanePool:
     async def _connect(self, origin: Origin) -> Lane:
         loop = asyncio.get_running_loop()
         self._look_after(loop)
+        outbox = self._outbox = self._outbox or Outbox(loop)
         try:
             async with asyncio.timeout(self._limits.connect_s):
                 _transport, protocol = await loop.create_connection(
-                    lambda: cast("asyncio.Protocol", Lane(self, origin, loop)),
+                    lambda: cast("asyncio.Protocol", Lane(self, origin, loop, outbox)),
                     origin.host,
                     origin.port,
                     ssl=self._tls_of(origin),
@@ -199,7 +202,11 @@ class LanePool:
         now = loop.time()
         for lane in tuple(self._busy):
             exchange = lane.exchange
-            if exchange is not None and exchange.waiter is not None and now - exchange.since > self._limits.silence_s:
+            if exchange is None or exchange.waiter is None:
+                continue
+            if exchange.has_moved:
+                exchange.since, exchange.has_moved = now, False
+            elif now - exchange.since > self._limits.silence_s:
                 lane.silence()
         for url, origin in tuple(self._origins.items()):
             _close_before(origin.idle, now - self._limits.keepalive_s)

@@ -23,6 +23,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from gateway.wire.connection import Request
+from gateway.wire.outbox import Outbox, Sender
 from gateway.wire.work import Work
 
 _log = logging.getLogger(__name__)
@@ -45,6 +46,10 @@ _REFUSALS = {
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE: Final = b"connection: close\r\n"
 _LAST_CHUNK: Final = b"0\r\n\r\n"
+_LINE_END: Final = b"\r\n"
+# What most chunks begin with, by their size.
+_SIZES: Final = 4096
+_SIZE_LINES = [b"%x\r\n" % size for size in range(_SIZES)]
 
 # The names that most clients send, as they write them.
 _NAMES = {
@@ -66,6 +71,7 @@ class Reception:
         """Have requests answered by `handle`."""
         self.handle = handle
         self.connections: set[GatewayHttp] = set()
+        self._outbox: Outbox | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def __call__(
@@ -77,7 +83,9 @@ class Reception:
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> "GatewayHttp":
         """See uvicorn."""
-        return GatewayHttp(self, server_state, _loop or asyncio.get_running_loop())
+        loop = _loop or asyncio.get_running_loop()
+        outbox = self._outbox = self._outbox or Outbox(loop)
+        return GatewayHttp(self, server_state, loop, outbox)
 
     def look_after(self, connection: "GatewayHttp", loop: asyncio.AbstractEventLoop) -> None:
         """End the connection when its client has made it wait for too long."""
@@ -97,15 +105,17 @@ class Reception:
             self._look_later(loop)
 
 
-class GatewayHttp:
+class GatewayHttp(Sender):
     """One connection of a client; see `gateway.wire.connection.Connection`. An asyncio.Protocol by what it has."""
 
-    def __init__(self, reception: Reception, server: ServerState, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, reception: Reception, server: ServerState, loop: asyncio.AbstractEventLoop, outbox: Outbox
+    ) -> None:
         """Hand requests over to the reception's service."""
+        super().__init__(outbox)
         self._reception = reception
         self._server = server
         self._loop = loop
-        self._transport: asyncio.Transport
         self._parser = httptools.HttpRequestParser(self)
         # Else a request that says `connection: close` would be lost together with what came after it.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -136,7 +146,7 @@ class GatewayHttp:
         """See Connection."""
         request = self._answering
         if request is not None and request.headers.get("expect", "").lower() == "100-continue" and not self._is_started:
-            self._transport.write(_CONTINUE)
+            self.put(_CONTINUE)
         self._resume()
 
     def begin(self, status: int, lines: bytes, first: bytes) -> None:
@@ -144,17 +154,17 @@ class GatewayHttp:
         if not self.is_gone:
             self._is_started = True
             head = b"%b%btransfer-encoding: chunked\r\n%b\r\n" % (_STATUS[status], lines, self._last_line())
-            self._transport.write(head + _chunk(first))
+            self.put(head + _chunk(first))
 
     def write(self, data: bytes) -> None:
         """See Connection."""
         if not self.is_gone:
-            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+            self.put(_chunk(data))
 
     def end(self, last: bytes) -> None:
         """See Connection."""
         if not self.is_gone:
-            self._transport.write(_chunk(last) + _LAST_CHUNK)
+            self.put(_chunk(last) + _LAST_CHUNK)
             self._complete()
 
     def whole(self, status: int, lines: bytes, body: bytes, *, closes: bool) -> None:
@@ -165,7 +175,7 @@ class GatewayHttp:
         self._is_started = True
         self._closes = self._closes or closes
         head = b"%b%bcontent-length: %d\r\n%b\r\n" % (_STATUS[status], lines, len(body), self._last_line())
-        self._transport.write(head if request.method == "HEAD" else head + body)
+        self.put(head if request.method == "HEAD" else head + body)
         self._complete()
 
     async def drained(self) -> None:
@@ -176,7 +186,7 @@ class GatewayHttp:
 
     def drop(self) -> None:
         """See Connection."""
-        self._transport.abort()
+        self.abort()
 
     # See uvicorn.
 
@@ -184,7 +194,7 @@ class GatewayHttp:
         """End it as soon as nothing is being answered."""
         self._closes = True
         if self._answering is None:
-            self._transport.close()
+            self.close()
 
     # See asyncio.
 
@@ -207,6 +217,7 @@ class GatewayHttp:
 
     def eof_received(self) -> None:
         """See asyncio; the transport closes after it, and whoever answers hears that the client is gone."""
+        self.send()
 
     def pause_writing(self) -> None:
         """See asyncio."""
@@ -251,7 +262,7 @@ class GatewayHttp:
         if self._in_head:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)
         else:
-            self._transport.close()
+            self.close()
 
     # See httptools.
 
@@ -292,7 +303,7 @@ class GatewayHttp:
         if request.is_answered:
             self._unread += len(body)
             if self._unread > _MOST_UNREAD:
-                self._transport.close()
+                self.close()
             return
         request.add(body)
         if request.unread > _HIGH_WATER:
@@ -331,7 +342,7 @@ class GatewayHttp:
         if self._answering is not None:
             self._answering.is_answered = True
         if self._closes:
-            self._transport.close()
+            self.close()
 
     def _ended(self, work: Work, error: BaseException | None) -> None:
         """Whoever answered is done; an answer that isn't complete is left so, for the client to see the break."""
@@ -340,7 +351,7 @@ class GatewayHttp:
         if error is not None and not isinstance(error, asyncio.CancelledError):
             _log.error("a request failed in the gateway itself", exc_info=error)
         if not self._is_complete:
-            self._transport.close()
+            self.close()
         if self.is_gone or self._transport.is_closing():
             return
         self._since = self._loop.time()
@@ -369,9 +380,9 @@ class GatewayHttp:
         is_free = (answering is None and not is_answered) or awaits_body
         is_free = is_free and not any(request.is_whole for request in self._waiting)
         if is_free and not self._transport.is_closing():
-            self._transport.write(_refusal(status))
+            self.put(_refusal(status))
         self._waiting.clear()
-        self._transport.close()
+        self.close()
 
 
 @lru_cache(maxsize=256)
@@ -384,7 +395,10 @@ def _path(target: bytes) -> str:
 
 def _chunk(data: bytes) -> bytes:
     """The data as a chunk; nothing of nothing, which would end the answer."""
-    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+    size = len(data)
+    if size < _SIZES:
+        return b"".join((_SIZE_LINES[size], data, _LINE_END)) if size else b""
+    return b"%x\r\n%b\r\n" % (size, data)
 
 
 def _status_line(status: int) -> bytes:

@@ -4,11 +4,10 @@ import pytest
 
 from gateway.errors import EngineUnreadable, VersionMismatch
 from gateway.upstream.answers import (
-    LONGEST_END,
+    Seen,
     Usage,
     check_json_answer,
     first_event_is_right,
-    keep_end,
     usage_at_end,
 )
 
@@ -72,7 +71,7 @@ def test_a_stream_that_is_no_json_is_unreadable() -> None:
 
 
 def usage_of(*chunks: bytes) -> Usage:
-    return usage_at_end(bytearray(b"".join(chunks)))
+    return usage_at_end(b"".join(chunks))
 
 
 LAST = event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 9}})
@@ -84,10 +83,19 @@ def test_the_usage_stands_in_the_last_events() -> None:
 
 
 def test_a_long_stream_keeps_only_its_end() -> None:
-    seen = bytearray(event({"text": "x" * 2 * LONGEST_END}) + LAST + DONE)
-    keep_end(seen)
-    assert len(seen) < LONGEST_END
-    assert usage_at_end(seen) == Usage(7, 9)
+    seen, events = Seen(), [event({"text": "x" * 900}) for _ in range(1000)] + [LAST, DONE]
+    for passed in events:
+        seen.add(passed)
+    assert len(seen.end()) < 200_000
+    assert seen.events() == len(events)
+    assert usage_at_end(seen.end()) == Usage(7, 9)
+
+
+def test_events_are_counted_however_they_are_cut() -> None:
+    seen, stream = Seen(), event({"text": "x" * 50}) * 5000
+    for at in range(0, len(stream), 7):
+        seen.add(stream[at : at + 7])
+    assert abs(seen.events() - 5000) <= len(stream) // 65536
 
 
 def test_a_stream_without_usage_says_nothing() -> None:

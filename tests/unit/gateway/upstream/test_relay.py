@@ -4,7 +4,7 @@ import json
 import pytest
 
 from gateway.errors import EngineBroken, EngineUnreadable, VersionMismatch
-from gateway.upstream.answers import LONGEST_END, Usage
+from gateway.upstream.answers import Seen, Usage
 from gateway.upstream.relay import relay
 from tests.unit.gateway.fakes import JSON_MEDIA, SSE_MEDIA, Client, FakeAnswer, answer, said_by
 
@@ -16,17 +16,17 @@ def chunk(model: str = MINE, **more: object) -> bytes:
 
 
 async def relayed(given: FakeAnswer, client: Client) -> Usage:
-    return await passed(given, client, [])
+    return await passed(given, client, Seen())
 
 
-async def passed(given: FakeAnswer, client: Client, events: list[int], *, engine_name: str | None = MINE) -> Usage:
-    """As `relayed`; `events` gets how many of them passed."""
+async def passed(given: FakeAnswer, client: Client, seen: Seen, *, engine_name: str | None = MINE) -> Usage:
+    """As `relayed`; `seen` is told what passed."""
     return await relay(
         given,
         engine_name=engine_name,
         responder=client.responder(),
         on_first_byte=lambda: None,
-        on_end=events.append,
+        seen=seen,
     )
 
 
@@ -58,18 +58,18 @@ async def test_the_usage_of_a_stream_is_found_however_its_bytes_are_cut() -> Non
 
 
 async def test_the_usage_of_a_stream_longer_than_what_is_kept_of_it_is_found() -> None:
-    long = [chunk(text="x" * 1000) for _ in range(2 * LONGEST_END // 1000)]
+    long = [chunk(text="x" * 1000) for _ in range(300)]
     last = chunk(usage={"prompt_tokens": 7, "completion_tokens": 9})
     assert await relayed(answer(*long, last, headers=SSE_MEDIA), Client()) == Usage(7, 9)
 
 
 async def test_the_events_of_a_stream_that_passed_are_counted_however_it_ends() -> None:
-    events: list[int] = []
-    await passed(answer(chunk(), chunk() * 3, b"data: [DONE]\n\n", headers=SSE_MEDIA), Client(), events)
+    whole, broken, document = Seen(), Seen(), Seen()
+    await passed(answer(chunk(), chunk() * 3, b"data: [DONE]\n\n", headers=SSE_MEDIA), Client(), whole)
     with pytest.raises(EngineBroken):
-        await passed(answer(*[chunk()] * 4, headers=SSE_MEDIA, breaks=True), Client(), events)
-    await passed(said_by(MINE), Client(), events)
-    assert events == [5, 4]
+        await passed(answer(*[chunk()] * 4, headers=SSE_MEDIA, breaks=True), Client(), broken)
+    await passed(said_by(MINE), Client(), document)
+    assert (whole.events(), broken.events(), document.events()) == (5, 4, 0)
 
 
 async def test_nothing_is_sent_of_a_json_answer_by_another_version() -> None:
@@ -153,5 +153,5 @@ async def test_a_client_that_is_slow_is_waited_for() -> None:
 async def test_where_no_answer_names_its_version_any_is_passed_on() -> None:
     for given in (said_by("base"), answer(chunk("base"), headers=SSE_MEDIA)):
         client = Client()
-        await passed(given, client, [], engine_name=None)
+        await passed(given, client, Seen(), engine_name=None)
         assert client.complete
