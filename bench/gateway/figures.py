@@ -46,13 +46,14 @@ class Cell:
     cpu_us: float
     errors: int = 0
     wrong: int = 0
+    served: int = 0
 
     @classmethod
     def of(cls, tally: Tally, *, cpu_s: float) -> Cell:
         """What a tally comes to; an arm that answered nothing in time took for ever."""
         errors = sum(tally.errors.values())
         if not tally.answers:
-            return cls(0.0, math.inf, math.inf, math.inf, math.inf, errors, tally.wrong)
+            return cls(0.0, math.inf, math.inf, math.inf, math.inf, errors, tally.wrong, tally.served)
         took, first = sorted(tally.took), sorted(tally.first)
         return cls(
             rate=tally.answers / tally.seconds,
@@ -62,6 +63,7 @@ class Cell:
             cpu_us=cpu_s * 1e6 / tally.served,
             errors=errors,
             wrong=tally.wrong,
+            served=tally.served,
         )
 
 
@@ -71,6 +73,7 @@ class Figures:
 
     cells: defaultdict[tuple[str, Load], list[Cell]] = field(default_factory=lambda: defaultdict(list))
     resident_mb: dict[str, float] = field(default_factory=dict)
+    recorded: int = 0  # requests that the database has a record of
 
     def median(self, arm: str, load: Load, what: str) -> float:
         """The median over the rounds."""
@@ -89,8 +92,14 @@ class Figures:
 
     def bad(self, arm: str) -> tuple[int, int]:
         """Errors, and answers of another version than was asked for, in all rounds."""
-        cells = [cell for (name, _load), found in self.cells.items() if name == arm for cell in found]
-        return sum(cell.errors for cell in cells), sum(cell.wrong for cell in cells)
+        return sum(cell.errors for cell in self._of(arm)), sum(cell.wrong for cell in self._of(arm))
+
+    def served(self, arm: str) -> int:
+        """Answers in all rounds, those that weren't measured too."""
+        return sum(cell.served for cell in self._of(arm))
+
+    def _of(self, arm: str) -> list[Cell]:
+        return [cell for (name, _load), found in self.cells.items() if name == arm for cell in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,4 +142,5 @@ def checks(figures: Figures) -> list[Check]:
         Check("RSS MB", figures.resident_mb[OURS], RESIDENT_MB),
         Check("errors", errors, 0),
         Check("wrong versions", wrong, 0),
+        Check("answers without a record", abs(figures.served(OURS) - figures.recorded), 0),
     ]

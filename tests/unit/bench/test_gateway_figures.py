@@ -10,7 +10,7 @@ from bench.gateway.figures import CONNECTIONS, DIRECT, OURS, STREAMS, Cell, Chec
 from bench.gateway.load import Tally
 
 _MS = 1_000_000
-_FAST = Cell(rate=15_000, p50=0.2, p99=0.4, first=5.2, cpu_us=60)
+_FAST = Cell(rate=15_000, p50=0.2, p99=0.4, first=5.2, cpu_us=60, served=10)
 _LOADS = (*(Load(number) for number in CONNECTIONS), STREAMS)
 
 
@@ -20,6 +20,7 @@ def _figures(**cells: Cell) -> Figures:
         for load in _LOADS:
             figures.cells[arm.replace("_", "-"), load].append(cell)
     figures.resident_mb[OURS] = 100.0
+    figures.recorded = figures.served(OURS)
     return figures
 
 
@@ -55,6 +56,13 @@ def test_memory_has_a_bound_of_its_own() -> None:
     figures = _figures(lorekeeper=_FAST, vllm_router=dataclasses.replace(_FAST, rate=11_000))
     figures.resident_mb[OURS] = 151.0
     assert _short(figures) == ["RSS MB"]
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_every_answer_has_one_record(more: int) -> None:
+    figures = _figures(lorekeeper=_FAST, vllm_router=dataclasses.replace(_FAST, rate=11_000))
+    figures.recorded += more
+    assert _short(figures) == ["answers without a record"]
 
 
 def test_a_rival_that_fails_is_nothing_to_compare_with() -> None:
