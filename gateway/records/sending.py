@@ -43,9 +43,9 @@ async def insert_lines(connection: Connection, table: Table, columns: tuple[str,
 
 
 @functools.cache
-def _copy_statement(table: str, columns: tuple[str, ...]) -> sql.Composed:
+def _copy_statement(table: str, columns: tuple[str, ...]) -> bytes:
     form = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, NULL 'null', QUOTE '\"', ESCAPE '\\')")
-    return form.format(sql.Identifier(table), _names(columns))
+    return form.format(sql.Identifier(table), _names(columns)).as_bytes()
 
 
 @functools.cache

@@ -39,6 +39,9 @@ _BATCH: Final = 2000
 # Shares of the time that a record may be in memory alone: written is every half of it, or when there is a batch, and
 # what wasn't after three quarters goes to the disk in the last one.
 _WRITE, _LATE, _LOOK = 0.5, 0.75, 0.25
+# How often the spool is looked at for what other processes have left there: that takes a thread, which holds up
+# requests whenever it's its turn.
+_LEFT_S: Final = 5.0
 
 
 class _Queue:
@@ -98,6 +101,7 @@ class RecordWriter:
         # All that was added before then is written.
         self._written_until = time.monotonic()
         self._is_disk_failing = False
+        self._looks_at = 0.0
 
     @property
     def pending(self) -> int:
@@ -198,9 +202,11 @@ class RecordWriter:
             queue.come_back()
 
     async def _send_kept(self, connection: Connection) -> bool:
-        """Send one batch of the spool, if there is one."""
-        if self._spool is None:
+        """Send one batch of the spool, if there may be one and there is."""
+        if self._spool is None or time.monotonic() < self._looks_at:
             return False
+        # Before the look: what is kept from now on asks for another one.
+        self._looks_at = time.monotonic() + _LEFT_S
         try:
             batch = await asyncio.to_thread(self._spool.next)
         except OSError as error:
@@ -208,6 +214,7 @@ class RecordWriter:
             return False
         if batch is None:
             return False
+        self._looks_at = 0.0
         self._dropped += await insert_lines(connection, batch.table, batch.columns, batch.lines)
         await asyncio.to_thread(self._spool.sent)
         return True
@@ -227,6 +234,7 @@ class RecordWriter:
             self._note_disk(error)
         else:
             self._note_disk(None)
+        self._looks_at = 0.0
 
     async def _keep_the_rest(self, error: Exception) -> None:
         if self._spool is not None:
