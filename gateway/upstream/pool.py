@@ -18,6 +18,8 @@ from gateway.wire.outbox import Outbox
 _SCHEMES = {"http": 80, "https": 443}
 _LONGEST_TICK_S: Final = 0.5
 _TICKS: Final = 4
+# Requests that go out together: few, since the engine could be at work on the first.
+_MOST_TOGETHER: Final = 4
 _UNREACHABLE: Final = "The engine can't be reached."
 
 
@@ -166,7 +168,7 @@ class LanePool:
     async def _connect(self, origin: Origin) -> Lane:
         loop = asyncio.get_running_loop()
         self._look_after(loop)
-        outbox = self._outbox = self._outbox or Outbox(loop)
+        outbox = self._outbox = self._outbox or Outbox(loop, most=_MOST_TOGETHER)
         try:
             async with asyncio.timeout(self._limits.connect_s):
                 _transport, protocol = await loop.create_connection(

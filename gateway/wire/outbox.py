@@ -21,10 +21,12 @@ _ALONE: Final = 16
 class Outbox:
     """Has whoever put something aside in this round send it; belongs to one loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Nothing is to be sent."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, most: int) -> None:
+        """At most so many wait for each other: the first one waits for the work of all."""
         self._loop = loop
+        self._most = most
         self._senders: list[Sender] = []
+        self._is_crowded = False
         self._alone = 0
 
     def lets_pass(self) -> bool:
@@ -35,15 +37,22 @@ class Outbox:
         return False
 
     def add(self, sender: "Sender") -> None:
-        """Call its `send` at the end of the round."""
+        """Call its `send` at the end of the round, or when enough wait."""
         self._senders.append(sender)
-        if len(self._senders) == 1:
+        if len(self._senders) == self._most:
+            self._is_crowded = True
+            self._send()
+        elif len(self._senders) == 1:
             self._loop.call_soon(self._end_round)
 
     def _end_round(self) -> None:
-        senders, self._senders = self._senders, []
-        if len(senders) == 1:
+        if len(self._senders) == 1 and not self._is_crowded:
             self._alone = _ALONE
+        self._is_crowded = False
+        self._send()
+
+    def _send(self) -> None:
+        senders, self._senders = self._senders, []
         for sender in senders:
             try:
                 sender.send()

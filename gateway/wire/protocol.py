@@ -35,6 +35,8 @@ _KEEPALIVE_S: Final = 75.0
 _LONGEST_TICK_S: Final = 1.0
 # Of a body that nobody reads yet, so much is taken in.
 _HIGH_WATER: Final = 64 * 1024
+# Answers that go out together: all of a round, but for the longest ones.
+_MOST_TOGETHER: Final = 64
 # What a client may still send of a body that was refused, so that it gets to read the refusal.
 _MOST_UNREAD = 64 * 1024 * 1024
 
@@ -84,7 +86,7 @@ class Reception:
     ) -> "GatewayHttp":
         """See uvicorn."""
         loop = _loop or asyncio.get_running_loop()
-        outbox = self._outbox = self._outbox or Outbox(loop)
+        outbox = self._outbox = self._outbox or Outbox(loop, most=_MOST_TOGETHER)
         return GatewayHttp(self, server_state, loop, outbox)
 
     def look_after(self, connection: "GatewayHttp", loop: asyncio.AbstractEventLoop) -> None:

@@ -22,7 +22,7 @@ class Wire:
 
     def __init__(self) -> None:
         self.rounds = Rounds()
-        self.outbox = Outbox(self.rounds.loop)
+        self.outbox = Outbox(self.rounds.loop, most=64)
         self.sent = b""
         self.is_closed = False
         self.reusable: list[bool] = []

@@ -46,7 +46,7 @@ def rounds() -> Rounds:
 
 @pytest.fixture
 def outbox(rounds: Rounds) -> Outbox:
-    return Outbox(rounds.loop)
+    return Outbox(rounds.loop, most=3)
 
 
 def a_sender(outbox: Outbox, *, is_broken: bool = False) -> tuple[Sender, Wire]:
@@ -79,6 +79,18 @@ def test_after_a_round_with_a_single_one_nobody_waits_until_it_is_tried_again(ou
     assert others.written == [b"c"]
     one.put(b"d")
     assert its.written[-1] == b"b"
+
+
+def test_no_more_than_a_few_wait_for_each_other(outbox: Outbox, rounds: Rounds) -> None:
+    senders = [a_sender(outbox) for _ in range(4)]
+    for number, (sender, _wire) in enumerate(senders):
+        sender.put(b"%d" % number)
+    assert [wire.written for _sender, wire in senders] == [[b"0"], [b"1"], [b"2"], []]
+    rounds.end_round()
+    assert senders[3][1].written == [b"3"]
+    # There was more than the one in that round.
+    senders[0][0].put(b"4")
+    assert senders[0][1].written == [b"0"]
 
 
 def test_much_goes_out_at_once_and_nothing_of_it_twice(outbox: Outbox, rounds: Rounds) -> None:
