@@ -82,8 +82,11 @@ def check_served_exactly(answers: list[Answer], name: str, versions: Mapping[str
 def check_change(
     what: str, heard: Heard, commit: float, end: float, old: str, new: str, versions: Mapping[str, str]
 ) -> None:
-    """Of the requests that began between the commit and the end: the first may be answered by the old version."""
-    while_new = Heard([each for each in heard.answers if each.began < end])
+    """Of the requests that began after the commit and were over by the end: the first may be by the old version.
+
+    What was under way at the end may as well be answered by what came then.
+    """
+    while_new = Heard([each for each in heard.answers if each.ended < end])
     tell(what, while_new, commit, old)
     after = while_new.begun_after(commit)
     check_served_exactly([each for each in after if each.version != label(old)], new, versions)

@@ -45,6 +45,13 @@ async def test_a_whole_answer_has_its_length_and_leaves_the_connection_open() ->
             assert await reader.readexactly(len(HELLO)) == HELLO
 
 
+async def test_a_client_that_says_no_more_after_its_request_gets_the_answer_that_is_there() -> None:
+    async with talking(hello) as (reader, writer):
+        writer.write(GET)
+        writer.write_eof()
+        assert await reader.read() == HELLO
+
+
 async def test_an_answer_in_parts_is_chunked() -> None:
     async def parts(_: Request, responder: Responder) -> None:
         await responder.start(200, {})
