@@ -106,7 +106,8 @@ class CompletionPath:
                 else:
                     return
         finally:
-            # What never went to an engine took no tokens, whatever it was estimated at.
+            # What never went to an engine took no tokens, whatever it was estimated at. Pieces are only counted where a
+            # limit may want to know: that takes a look through the whole answer.
             usage = trace.usage if trace.sent_at else _NO_TOKENS
             self._limits.leave(
                 account,

@@ -2,10 +2,10 @@
 
 One process on one core stands between; stub engines, the client and Postgres are on the other. Stubs and client run in
 real time there: Postgres, which stands elsewhere where it's used, would hold them up for 4 ms (a tick) at a time, and
-the gateway, which alone writes its records there, would seem to have been slow. The gateway is compiled, as the image
-has it (`python -m deploy.compiled`). All take turns, round after round, and who doesn't is held, so that
-what else the machine does hits all alike. The gateway's snapshot holds 10,000 aliases of 500 tenants on 50 nodes. The
-last line says ok or short, and so does the exit status.
+the gateway, which alone writes records, would seem to have been slow. The gateway is compiled, as the image has it
+(`python -m deploy.compiled`). All take turns, round after round, and who doesn't is held, so that what else the machine
+does hits all alike. The gateway's snapshot holds 10,000 aliases of 500 tenants on 50 nodes. The last line says ok or
+short, and so does the exit status.
 
 The promise "15 times the requests per second of the vLLM production-stack's router" needs no arm: that router has
 0.087 of vllm-router's (970 against 11,200, measured on one machine), so that 1.3 times the latter is as much.

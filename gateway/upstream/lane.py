@@ -48,7 +48,6 @@ class Exchange:
         "_fault",
         "_lane",
         "_take",
-        "has_moved",
         "headers",
         "is_ended",
         "need",
@@ -63,9 +62,8 @@ class Exchange:
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
         self.is_ended = False
-        # Since when somebody waits for the engine, by the loop's clock, and whether it has sent anything since then.
+        # When the engine last sent something for which somebody waits, by the loop's clock.
         self.since = 0.0
-        self.has_moved = False
         # What of the body lies here unread, and how much of that somebody waits for.
         self.parts: list[bytes] = []
         self.size = 0
@@ -140,7 +138,7 @@ class Exchange:
         """Wait until `need` bytes lie here unread or the answer has ended; raises its fault."""
         if not self.is_ended and self.size < need:
             loop = self._lane.loop
-            self.need, self.since, self.has_moved = need, loop.time(), False
+            self.need, self.since = need, loop.time()
             waiter = self.waiter = Signal(loop)
             try:
                 await waiter
@@ -253,7 +251,7 @@ class Lane(Sender):
         elif self._refusal or self._overhead > _MOST_OVERHEAD:
             self._fail(EngineUnreadable(self._refusal or "The engine's answer has a head or trailer without an end."))
         elif exchange.waiter is not None:
-            exchange.has_moved = True
+            exchange.since = self.loop.time()
             exchange.wake()
 
     def eof_received(self) -> None:

@@ -204,11 +204,7 @@ class LanePool:
         now = loop.time()
         for lane in tuple(self._busy):
             exchange = lane.exchange
-            if exchange is None or exchange.waiter is None:
-                continue
-            if exchange.has_moved:
-                exchange.since, exchange.has_moved = now, False
-            elif now - exchange.since > self._limits.silence_s:
+            if exchange is not None and exchange.waiter is not None and now - exchange.since > self._limits.silence_s:
                 lane.silence()
         for url, origin in tuple(self._origins.items()):
             _close_before(origin.idle, now - self._limits.keepalive_s)

@@ -48,10 +48,6 @@ _REFUSALS = {
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE: Final = b"connection: close\r\n"
 _LAST_CHUNK: Final = b"0\r\n\r\n"
-_LINE_END: Final = b"\r\n"
-# What most chunks begin with, by their size.
-_SIZES: Final = 4096
-_SIZE_LINES = [b"%x\r\n" % size for size in range(_SIZES)]
 
 # The names that most clients send, as they write them.
 _NAMES = {
@@ -397,10 +393,7 @@ def _path(target: bytes) -> str:
 
 def _chunk(data: bytes) -> bytes:
     """The data as a chunk; nothing of nothing, which would end the answer."""
-    size = len(data)
-    if size < _SIZES:
-        return b"".join((_SIZE_LINES[size], data, _LINE_END)) if size else b""
-    return b"%x\r\n%b\r\n" % (size, data)
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
 
 
 def _status_line(status: int) -> bytes:

@@ -45,10 +45,15 @@ async def test_a_whole_answer_has_its_length_and_leaves_the_connection_open() ->
             assert await reader.readexactly(len(HELLO)) == HELLO
 
 
-async def test_a_client_that_says_no_more_after_its_request_gets_the_answer_that_is_there() -> None:
-    async with talking(hello) as (reader, writer):
+async def test_an_answer_that_is_there_goes_out_although_the_client_ends_its_side_in_the_same_round() -> None:
+    async def in_the_same_round(request: Request, responder: Responder) -> None:
+        await hello(request, responder)
+        # As the loop does it: it tells of the end, and closes.
+        request.connection.eof_received()  # type: ignore[attr-defined]
+        request.connection._transport.close()  # type: ignore[attr-defined]
+
+    async with talking(in_the_same_round) as (reader, writer):
         writer.write(GET)
-        writer.write_eof()
         assert await reader.read() == HELLO
 
 
